@@ -15,6 +15,8 @@ from datetime import datetime
 from functools import partial
 from typing import Literal, get_args
 
+from ..adapters.ports import VectorStore
+from ..memory.language.locales import locales
 from ..memory.policies import MemoryPolicy
 from ..memory.policies.recall import LIMIT_MAX
 from ..memory.recall.context import (
@@ -26,12 +28,15 @@ from ..memory.recall.context import (
     ContextValue,
     Memories,
     RenderedContext,
+    SaidMessage,
     Section,
     WorkingBlock,
     render,
     tokens,
 )
+from ..memory.recall.context_lines import USER
 from ..memory.recall.prompt_framing import MARK_LENGTH
+from ..memory.recall.said_before import speaker_of, unstated_passage
 from ..memory.recall.selection import share
 from ..memory.tenant_policies import TenantPolicies
 from ..schemas.digests import Digest
@@ -49,8 +54,9 @@ from .record_reader import RecordReader
 from .request import ReadSession, RecallRequest
 from .service import RecalledMemory, RecallPort, RecallResult
 from .slots import SlotSelection
+from .stated_turns import SessionTurn, statements_of
 
-Switch = Literal["tasks", "blocks", "profile", "digest", "semantic", "working", "episodic", "recall"]
+Switch = Literal["tasks", "blocks", "profile", "digest", "semantic", "working", "episodic", "turns", "recall"]
 """Names of the sections. `recall` is not a section: it adds the tool `recall` to the answer."""
 Preset = Literal["default", "full", "small"]
 PRESETS: Mapping[Preset, frozenset[Switch]] = {
@@ -63,6 +69,8 @@ FACT_SECTIONS: frozenset[Switch] = frozenset(("profile", "semantic"))
 TIERS_OF_SECTIONS: tuple[Tier, ...] = ("semantic", "working", "episodic")
 INSTEAD_TIERS: tuple[Tier, ...] = ("semantic", "episodic")
 """The tiers of the second recall, which has no cue. It runs when the first recall finds no fact."""
+MESSAGES_READ = 20
+"""Number of the best messages of which a context shows passages."""
 EPISODES_INSTEAD = 10
 """Maximum number of episodes that replace missing facts."""
 TOKENS_DEFAULT = 2_000
@@ -187,18 +195,21 @@ class ContextService:
         recall: RecallPort,
         digests: RecordReader | None = None,
         held: RecordReader | None = None,
+        store: VectorStore | None = None,
         profiles: ProfileReader | None = None,
         policies: TenantPolicies | None = None,
         publisher: RecallPublisher | None = None,
         mark: Callable[[], str] = new_mark,
         count: Callable[[str], int] = tokens,
     ) -> None:
-        """`digests` reads the digest, `held` reads blocks and tasks, and `profiles` reads the profile; None disables
-        them. `publisher` publishes the recalled items that are shown, not all read items. `mark` draws the boundary
-        mark of a context. `count` counts tokens like the caller's model."""
+        """`digests` reads the digest, `held` reads blocks and tasks, `profiles` reads the profile, and `store` has the
+        statements of the messages' turns; None disables them. `publisher` publishes the recalled items that are shown,
+        not all read items. `mark` draws the boundary mark of a context. `count` counts tokens like the caller's
+        model."""
         self._recall = recall
         self._digests = digests
         self._held = held
+        self._store = store
         self._profiles = profiles
         self._policies = policies or TenantPolicies(MemoryPolicy())
         self._publisher: RecallPublisher = publisher or NullRecallPublisher()
@@ -209,12 +220,13 @@ class ContextService:
         """Return the context. Its `missing` lists slow and failed parts. Raises Fatal when an invariant is broken."""
         parts = DeadlineReads(patience=DIGEST_PATIENCE)
         tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
-        digest, profile, blocks, tasks, recalled = await asyncio.gather(
+        digest, profile, blocks, tasks, recalled, (said, stated) = await asyncio.gather(
             self._digest(request, parts),
             self._profile(request, parts, now),
             self._blocks(request, parts),
             self._tasks(request, parts),
             self._recalled(request, tiers, now),
+            self._messages(request, parts, now),
         )
         sections = request.sections
         if self._finds_nothing(request, digest, recalled):
@@ -229,13 +241,17 @@ class ContextService:
         )
         digested = await self._digested(request, digest, now)
         memories = replace(
-            _memories(digest, digested, recalled, tiers, now), blocks=blocks, tasks=tasks, profile=profile
+            _memories(digest, digested, recalled, tiers, now),
+            blocks=blocks,
+            tasks=tasks,
+            profile=profile,
+            said=self._said(request, said, stated, recalled),
         )
         rendered = self._rendered(memories, policy)
         if shown := {each.id for each in rendered.shown}:
-            items = (each for each in recalled.items if each.item.id in shown)
+            items = (each for each in (*recalled.items, *said.items) if each.item.id in shown)
             self._publisher.publish(answered(request.recall_request(TIERS_OF_SECTIONS), items, now))
-        missing = (*recalled.missing, *digested.missing, *parts.missing)
+        missing = tuple(dict.fromkeys((*recalled.missing, *digested.missing, *said.missing, *parts.missing)))
         return PromptContext(
             text=rendered.text,
             tokens=self._count(rendered.text),
@@ -249,6 +265,49 @@ class ContextService:
             missing=missing,
             silent=(recalled.silent or not tiers) and not parts.answered and bool(missing),
         )
+
+    async def _messages(
+        self, request: ContextRequest, parts: DeadlineReads, now: datetime
+    ) -> tuple[RecallResult, Mapping[SessionTurn, Sequence[str]]]:
+        """Return the best messages for the cue, and the statements that memory has of their turns.
+
+        Without these statements no message is shown, because it may say what was corrected or forgotten since.
+        """
+        nothing = RecallResult((), ())
+        store, cue = self._store, request.cue
+        if store is None or "turns" not in request.switches or cue is None or not cue.strip() or request.slots:
+            return nothing, {}
+        asked = replace(request.recall_request(("turns",)), limit=MESSAGES_READ)
+        found = await self._recall.recall(asked, now=now)
+        turns = {turn for each in found.items if (turn := _turn_of(each)) is not None}
+        if not turns:
+            return found, {}
+        stated = await parts.ask(
+            "turns.stated", lambda: statements_of(store, request.tenant_id, asked.owner_keys, turns)
+        )
+        return (found, stated) if stated is not None else (replace(found, items=()), {})
+
+    def _said(
+        self,
+        request: ContextRequest,
+        found: RecallResult,
+        stated: Mapping[SessionTurn, Sequence[str]],
+        recalled: RecallResult,
+    ) -> tuple[SaidMessage, ...]:
+        """Return the passages of the messages that neither memory nor the working set states."""
+        packs = locales(self._policies.of(request.tenant_id).conflict.locale)
+        focus = [each.item.content for each in recalled.items if each.item.tier == "working"]
+        said: list[SaidMessage] = []
+        for each in found.items:
+            turn = _turn_of(each)
+            if turn is None or each.at is None or each.role == "system":
+                continue
+            known = (*stated.get(turn, ()), *focus)
+            passage = unstated_passage(each.item.content, known, cue=request.cue or "", packs=packs)
+            if passage:
+                speaker = speaker_of(each.role or USER, each.name)
+                said.append(SaidMessage(passage, speaker, each.at, each.sensitivity, each.item.id))
+        return tuple(said)
 
     async def _digested(self, request: ContextRequest, digest: Digest | None, now: datetime) -> RecallResult:
         """Return the owner's facts when the digest is shown without the facts section, otherwise nothing.
@@ -313,6 +372,7 @@ class ContextService:
         """Render the memories with a mark that does not occur in them."""
         statements = (*memories.tasks, *memories.facts, *memories.focus, *memories.episodes)
         texts = [text for each in statements for text in (each.content, each.subject)] + [memories.digest or ""]
+        texts += [text for each in memories.said for text in (each.passage, each.speaker)]
         texts += [text for block in memories.blocks for text in (block.name, block.text)]
         texts += [text for each in memories.profile for text in (each.content, each.value, each.qualifier)]
         for _ in range(DRAWS):
@@ -367,10 +427,16 @@ def _items(recalled: Iterable[RecalledMemory], now: datetime) -> tuple[ContextIt
             since=each.since if each.since is not None and each.since <= now else None,
             day=each.at if each.item.tier == "episodic" else None,
             by_person=each.approved,
+            trust=each.trust,
         )
         for each in recalled
         if not each.needs_own_word
     )
+
+
+def _turn_of(message: RecalledMemory) -> SessionTurn | None:
+    source = message.sources[0] if message.sources else None
+    return None if source is None or source.turn_id is None else (source.session_id, source.turn_id)
 
 
 def _values(profile: Profile, now: datetime) -> Iterable[ContextValue]:
@@ -386,6 +452,7 @@ def _values(profile: Profile, now: datetime) -> Iterable[ContextValue]:
             sensitivity=value.sensitivity,
             id=value.fact_id,
             since=value.valid_from if value.valid_from_told and value.valid_from <= now else None,
+            trust=value.trust,
         )
 
     for each in profile.slots:

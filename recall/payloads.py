@@ -13,7 +13,7 @@ from pydantic import Field
 from ..adapters.ports import Payload
 from ..memory.decay import latest, stability_after, strength
 from ..memory.facts.belief import FactClaim, was_believed
-from ..memory.facts.routing import needs_own_word
+from ..memory.facts.routing import needs_own_word, trust_of
 from ..memory.language.clean_text import clean_text
 from ..memory.policies import RecallPolicy
 from ..memory.recall.cue_fit import FitText
@@ -24,23 +24,23 @@ from ..schemas.errors import Fatal
 from ..schemas.facts import APPROVED, Evidence, FactState, Trust
 from ..schemas.observations import Category
 from ..schemas.recall import Tier
-from ..schemas.turns import Sensitivity
+from ..schemas.turns import Role, Sensitivity
 
 FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
     "semantic": (
         *("content", "subject", "category", "sensitivity", "evidence"),
         *("confidence", "reinforcement_count", "last_reinforced_at", "recorded_at", "predicate"),
-        *("valid_from", "valid_from_told", f"metadata.{APPROVED}"),
+        *("valid_from", "valid_from_told", "trust", f"metadata.{APPROVED}"),
     ),
     "working": (
         *("content", "subject", "category", "sensitivity", "session_id", "observation_id"),
-        *("salience", "updated_at"),
+        *("salience", "updated_at", "source_role"),
     ),
     "episodic": (
         *("content", "subject", "category", "sensitivity", "session_id", "turn_id", "observation_id", "evidence"),
         *("importance", "occurred_at", "archived_at", "turn_ids", "trust"),
     ),
-    "turns": ("content", "message_index", "role", "session_id", "turn_id", "occurred_at", "sensitivity"),
+    "turns": ("content", "message_index", "role", "name", "session_id", "turn_id", "occurred_at", "sensitivity"),
 }
 """Fields of a candidate: the fields shown in an answer, and the fields for the ranking profiles `memstream` and
 `classic`. A read has hundreds of candidates, so every field adds to its cost."""
@@ -86,11 +86,16 @@ class RecordDetails:
     since: datetime | None = None
     """For a fact: its start time, if the speaker stated it."""
     at: datetime | None = None
-    """For a fact: the time at which it was recorded. For an episode: the time at which it happened or was said."""
+    """For a fact: the time at which it was recorded. For an episode or a message: the time at which it happened or was
+    said."""
     approved: bool = False
     """True for a fact that is an instruction approved by a person."""
     needs_own_word: bool = False
     """True for an episode in which a tool, not the person, states the person's preference or attribute."""
+    trust: Trust = "user"
+    """Origin of a fact, an episode or a working entry."""
+    name: str | None = None
+    """Speaker name of a message."""
 
 
 # ------------------------------------------------------------------------------------------------ ranking
@@ -223,12 +228,17 @@ class _Fact(_Record):
     valid_from: Instant
     valid_from_told: bool = False
     evidence: tuple[Evidence, ...] = ()
+    trust: Trust = "user"
     metadata: Metadata = Field(default_factory=dict)
 
 
 class _Entry(_Record):
     session_id: GivenId
     observation_id: OurId
+
+
+class _Working(_Entry):
+    source_role: Role = "user"
 
 
 class _Episode(_Entry):
@@ -241,6 +251,7 @@ class _Episode(_Entry):
 
 class _Message(Contract):
     role: str
+    name: str | None = None
     session_id: GivenId
     turn_id: GivenId
     occurred_at: Instant
@@ -264,11 +275,13 @@ def told_of(tier: Tier, payload: Payload) -> RecordDetails:
                 since=since,
                 at=fact.recorded_at,
                 approved=fact.metadata.get(APPROVED) is True,
+                trust=fact.trust,
             )
         case "working":
-            entry = _Entry.from_payload(payload)
+            entry = _Working.from_payload(payload)
             source = MemorySource(entry.session_id, observation_id=entry.observation_id)
-            return RecordDetails([source], entry.sensitivity, entry.subject, entry.category)
+            trust = trust_of(entry.source_role)
+            return RecordDetails([source], entry.sensitivity, entry.subject, entry.category, trust=trust)
         case "episodic":
             it = _Episode.from_payload(payload)
             source = MemorySource(it.session_id, it.turn_id, it.observation_id, it.occurred_at, it.evidence)
@@ -280,11 +293,14 @@ def told_of(tier: Tier, payload: Payload) -> RecordDetails:
                 archived_at=it.archived_at,
                 at=it.occurred_at,
                 needs_own_word=needs_own_word(it.trust, it.category),
+                trust=it.trust,
             )
         case "turns":
             message = _Message.from_payload(payload)
             source = MemorySource(message.session_id, message.turn_id, occurred_at=message.occurred_at)
-            return RecordDetails([source], message.sensitivity, role=message.role)
+            return RecordDetails(
+                [source], message.sensitivity, role=message.role, at=message.occurred_at, name=message.name
+            )
 
 
 # ------------------------------------------------------------------------------------------------ fields

@@ -33,6 +33,7 @@ from ..memory.recall.links import Links, activation
 from ..memory.recall.ranking import Score, greatest_score, score_composite, score_trace, weigh_fit, weigh_question
 from ..memory.recall.selection import ScoredMemory, choose, sort_by_score
 from ..schemas.collections import FACTS, LINKS
+from ..schemas.facts import Trust
 from ..schemas.recall import RecalledItem, Tier
 from ..schemas.turns import Sensitivity
 from .belief_filter import find_disbelieved
@@ -66,12 +67,17 @@ class RecalledMemory:
     since: datetime | None = None
     """For a fact: its start time, if the speaker stated it."""
     at: datetime | None = None
-    """For a fact: the time at which it was recorded. For an episode: the time at which it happened or was said."""
+    """For a fact: the time at which it was recorded. For an episode or a message: the time at which it happened or was
+    said."""
     approved: bool = False
     """True for a fact that is an instruction approved by a person."""
     needs_own_word: bool = False
     """True for an episode in which a tool, not the person, states the person's preference or attribute. The
     episode is left out of every context."""
+    trust: Trust = "user"
+    """Origin of a fact, an episode or a working entry."""
+    name: str | None = None
+    """Speaker name of a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +378,8 @@ def _recollection(chosen: ScoredMemory, found: _Found, greatest: float) -> Recal
         at=told.at,
         approved=told.approved,
         needs_own_word=told.needs_own_word,
+        trust=told.trust,
+        name=told.name,
     )
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from .base import Content, Contract, GivenId, Instant, Metadata, OurId, Subject, Unit
 from .observations import Category, Durability
-from .turns import Sensitivity
+from .turns import Role, Sensitivity
 
 ENTRIES_MAX = 64
 """Maximum number of entries of a working set."""
@@ -29,6 +29,8 @@ class WorkingEntry(Contract):
     last_access_turn: Annotated[int, Field(ge=0)]
     observation_id: OurId
     sensitivity: Sensitivity = "internal"
+    source_role: Role = "user"
+    """The most trusted role that said the entry. Entries of earlier versions have the default."""
     metadata: Metadata = Field(default_factory=dict)
 
 

@@ -102,6 +102,7 @@ def memory_services(
             recall=kept,
             digests=reading if tiers.digest else None,
             held=reading,
+            store=store,
             profiles=profiles,
             policies=policies,
             publisher=publisher,

@@ -1,36 +1,49 @@
 """Context for a prompt: render memories as text within a token limit (docs/design/context.md).
 
-The sections have this order: due tasks, blocks, profile, digest, facts by subject, focus, episodes. A statement about a
-subject other than the user is shown with the name of that subject. A piece of text that does not fit is left out whole.
-The module is pure: the caller recalls and ranks the memories.
+The sections have this order: due tasks, blocks, profile, digest, facts by subject, focus, episodes, messages. A
+statement about a subject other than the user is shown with the name of that subject. A piece of text that does not fit
+is left out whole. The module is pure: the caller recalls and ranks the memories.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from itertools import groupby
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from ...schemas import ids
+from ...schemas.facts import Trust
 from ...schemas.observations import Category
 from ...schemas.turns import Sensitivity, up_to
 from ..trust.rendered_text import is_unsafe, safe_heading, safe_prose
 from .context_lines import USER, day, imitates_structure, lines_of, one_plain_line, since, subject_name
 from .prompt_framing import frame
 
-Section = Literal["tasks", "blocks", "profile", "digest", "semantic", "working", "episodic"]
-ORDER: Final[tuple[Section, ...]] = ("tasks", "blocks", "profile", "digest", "semantic", "working", "episodic")
-DEFAULT_SECTIONS: frozenset[Section] = frozenset(("tasks", "blocks", "digest", "semantic", "working"))
+Section = Literal["tasks", "blocks", "profile", "digest", "semantic", "working", "episodic", "turns"]
+ORDER: Final[tuple[Section, ...]] = get_args(Section)
+DEFAULT_SECTIONS: frozenset[Section] = frozenset(("tasks", "blocks", "digest", "semantic", "working", "turns"))
 FULL_SECTIONS: frozenset[Section] = DEFAULT_SECTIONS | {"episodic"}
 """Sections of the preset `full`."""
 SMALL_SECTIONS: frozenset[Section] = frozenset(("digest", "working"))
 """Sections of the preset `small`."""
 PROSE: frozenset[Section] = frozenset(("blocks", "digest"))
-PROFILE_SHARE: Final = 3
-"""If the text has no room for every piece, the profile gets at most a third of the tokens. The rest is for the other
-sections, if there are any."""
+SHARES: Final[Mapping[Section, int]] = {"profile": 3, "turns": 5}
+"""If the text has no room for every piece, the profile gets at most a third of the tokens, and messages at most a
+fifth. The rest is for the other sections, if there are any."""
+CHOSEN: Final[tuple[Section, ...]] = (
+    "tasks",
+    "blocks",
+    "profile",
+    "digest",
+    "turns",
+    "semantic",
+    "working",
+    "episodic",
+)
+"""The order in which pieces are chosen when there is no room for every piece. Messages come before facts: a mature
+memory has facts for every number of tokens, and messages have what no fact says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +74,19 @@ class ContextItem:
     by_person: bool = False
     """True when a person said, approved or added the memory. Such a memory may contain instructions to the
     assistant."""
+    trust: Trust = USER
+    """Origin of the memory. What the assistant or a tool said is marked."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidMessage:
+    """A passage of a message that no statement covers. `speaker`: the result of `said_before.speaker_of`."""
+
+    passage: str
+    speaker: str
+    day: datetime
+    sensitivity: Sensitivity = "internal"
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +103,7 @@ class ContextValue:
     id: str = ""
     since: datetime | None = None
     """Start of the fact; None when the speaker gave no start."""
+    trust: Trust = USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +124,7 @@ class Memories:
     """True when memory may contain facts that are not in `facts`."""
     focus: Sequence[ContextItem] = ()
     episodes: Sequence[ContextItem] = ()
+    said: Sequence[SaidMessage] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +195,16 @@ def render(
     The text has at most `policy.max_tokens` tokens, counted by `count`. `mark` is the random mark of the frame
     (`prompt_framing.frame`). The pieces are added in the order of the sections; the order of the facts is the order of
     `memories.facts`. A piece that does not fit is left out, and the next piece is tried. If not all pieces fit, the
-    profile gets only its share of the tokens.
+    profile and the messages get only their shares of the tokens.
     """
 
     def fits(pieces: Sequence[_Piece]) -> bool:
         return count(frame(_text(pieces), mark=mark)) <= policy.max_tokens
 
-    def room_for_profile(pieces: Sequence[_Piece]) -> bool:
-        alone = policy.sections == {"profile"}
-        return alone or count("\n".join(piece.text for piece in pieces)) <= policy.max_tokens // PROFILE_SHARE
+    def has_room(pieces: Sequence[_Piece]) -> bool:
+        section = pieces[-1].section
+        share = SHARES[section] if policy.sections != {section} else 1
+        return count("\n".join(piece.text for piece in pieces)) <= policy.max_tokens // share
 
     pieces = [each for each in _pieces(memories, policy) if each.text]
     if policy.spare_digest and not memories.more_facts and "semantic" in policy.sections:
@@ -184,7 +213,8 @@ def render(
         pieces = without if facts and fits(_without_repetitions(facts)) else pieces
     chosen = _without_repetitions(pieces)
     if chosen and not fits(chosen):
-        chosen = _without_repetitions(pieces, fits=fits, room_for_profile=room_for_profile)
+        pieces.sort(key=lambda each: CHOSEN.index(each.section))
+        chosen = _without_repetitions(pieces, fits=fits, has_room=has_room)
     if not chosen:
         return RenderedContext("")
     ordered = _ordered(chosen)
@@ -225,6 +255,16 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
             for statement in statements:
                 if statement.sensitivity in allowed:
                     yield _item(section, statement, policy.zone)
+    if "turns" in policy.sections:
+        for message in memories.said:
+            if message.sensitivity in allowed:
+                yield _message(message, policy.zone)
+
+
+def _message(message: SaidMessage, zone: tzinfo) -> _Piece:
+    passage = one_plain_line(message.passage)
+    text = f"- {day(message.day, zone)}, {message.speaker}: “{passage}”"
+    return _Piece("turns", USER, text if passage else "", frozenset(((message.speaker, passage),)), message.id)
 
 
 def _prose(section: Section, under: str, text: str, identity: str = "") -> _Piece:
@@ -253,14 +293,21 @@ def _item(section: Section, statement: ContextItem, zone: tzinfo) -> _Piece:
     match section:
         case "semantic":
             kind = f"[{statement.category}] " if statement.category else ""
-            begun = f" (since {since(statement.since, zone)})" if statement.since else ""
-            text = f"{kind}{content}{begun}"
+            limits = [f"since {since(statement.since, zone)}"] if statement.since else []
+            limits += _origin(statement.trust)
+            text = f"{kind}{content} ({'; '.join(limits)})" if limits else f"{kind}{content}"
         case _:
             on = f"{day(statement.day, zone)}: " if statement.day else ""
             whose = "" if subject == USER else f"{subject}: "
-            text = f"{on}{whose}{content}"
+            by = f" ({origin})" if (origin := "; ".join(_origin(statement.trust))) else ""
+            text = f"{on}{whose}{content}{by}"
     says = frozenset((_statement(statement),)) if content else frozenset[Statement]()
     return _Piece(section, subject, f"- {text}" if content else "", says, statement.id)
+
+
+def _origin(trust: Trust) -> list[str]:
+    """Return the mark of a memory that did not come from the user."""
+    return {"user": [], "assistant": ["said by the assistant"], "tool": ["from a tool"]}[trust]
 
 
 def _value(value: ContextValue, zone: tzinfo) -> _Piece:
@@ -274,6 +321,7 @@ def _value(value: ContextValue, zone: tzinfo) -> _Piece:
     stated = bool(named) and ids.canonical(named) in ids.canonical(content)
     limits = [qualifier] if qualifier and stated and not value.denied else []
     limits += [f"since {since(value.since, zone)}"] if value.since else []
+    limits += _origin(value.trust)
     shown = f"{slot}: {named if stated and not value.denied else content}"
     text = f"- {shown} ({'; '.join(limits)})" if limits else f"- {shown}"
     if not content or any(is_unsafe(USER, each) for each in (content, named, qualifier, slot, text) if each):
@@ -293,24 +341,24 @@ def _without_repetitions(
     pieces: Iterable[_Piece],
     *,
     fits: Callable[[Sequence[_Piece]], bool] = _always,
-    room_for_profile: Callable[[Sequence[_Piece]], bool] = _always,
+    has_room: Callable[[Sequence[_Piece]], bool] = _always,
 ) -> list[_Piece]:
     """Choose the pieces that fit. Drop statements that an earlier piece already contains.
 
     Blocks and digests are never dropped as repetitions. A value of the profile that does not fit drops nothing: the
-    section of facts may show its fact.
+    section of facts may show its fact. `has_room` decides about the pieces of a section with a share.
     """
     said: set[Statement] = set()
     chosen: list[_Piece] = []
     for piece in pieces:
         if piece.section not in PROSE and piece.says <= said:
             continue
-        of_profile = piece.section == "profile"
-        before = [each for each in chosen if each.section == "profile"] if of_profile else []
-        shown = (not of_profile or room_for_profile([*before, piece])) and fits([*chosen, piece])
+        shared = piece.section in SHARES
+        before = [each for each in chosen if each.section == piece.section] if shared else []
+        shown = (not shared or has_room([*before, piece])) and fits([*chosen, piece])
         if shown:
             chosen.append(piece)
-        if shown or not of_profile:
+        if shown or not shared:
             said |= piece.says
     return chosen
 
@@ -350,3 +398,5 @@ def _heading(piece: _Piece, *, flat_facts: bool) -> str:
             return "Current focus:"
         case "episodic":
             return "Recent episodes:"
+        case "turns":
+            return "Said before:"

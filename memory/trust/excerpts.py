@@ -39,7 +39,7 @@ def excerpt(quote: str, text: SaidText, before: Sequence[SaidText]) -> Excerpt:
 
     `before` are the messages before it, oldest first.
     """
-    pieces = _sentences(text.own_text)
+    pieces = split_sentences(text.own_text)
     said, first = _around(quote, pieces)
     return Excerpt(said, _last_question(text, before), _frame(pieces[:first], before))
 
@@ -72,7 +72,7 @@ def _last_question(text: SaidText, before: Sequence[SaidText]) -> str | None:
     last = next((each for each in reversed(before) if each.speaks), None)
     if last is None or last.role == text.role or len(text.own_text) > SHORT_CHARS:
         return None
-    pieces = [one_line(each) for each in _sentences(last.own_text) if each.strip()]
+    pieces = [one_line(each) for each in split_sentences(last.own_text) if each.strip()]
     asked = [each for each in pieces if each.rstrip("\"') ").endswith(("?", "？"))]
     found = next(iter(asked[-1:] or pieces[-1:]), None)
     return None if found is None else found[-QUESTION_MAX:]
@@ -81,12 +81,12 @@ def _last_question(text: SaidText, before: Sequence[SaidText]) -> str | None:
 def _frame(pieces: Sequence[str], before: Sequence[SaidText]) -> str | None:
     """Return the last earlier sentence of the user that opens a role play; None when there is none, or when a later
     sentence ends it."""
-    said = [each for text in before if text.role == "user" for each in _sentences(text.own_text)]
+    said = [each for text in before if text.role == "user" for each in split_sentences(text.own_text)]
     turning = next((each for each in reversed([*said, *pieces]) if plays(each) or stops_playing(each)), None)
     return None if turning is None or stops_playing(turning) else one_line(turning)[:FRAME_MAX]
 
 
-def _sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Split a text into sentences. The joined sentences are the text."""
     found: list[str] = []
     place = 0

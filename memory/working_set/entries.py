@@ -18,6 +18,7 @@ from ...schemas.turns import SENSITIVITIES
 from ...schemas.working_set import WorkingEntry, WorkingSet
 from ..decay import salience
 from ..policies import DecayPolicy, WorkingSetPolicy
+from ..trust.evidence import TRUST_ORDER
 
 _DURABILITY: tuple[Durability, ...] = ("transient", "session", "persistent", "permanent")
 
@@ -254,6 +255,7 @@ def _renewed(entry: WorkingEntry, candidate: EntryCandidate, turn: int, policy: 
     update: dict[str, object] = {
         "last_access_turn": turn,
         "sensitivity": max(entry.sensitivity, new.sensitivity, key=SENSITIVITIES.index),
+        "source_role": min(entry.source_role, new.source_role, key=TRUST_ORDER.index),
     }
     if _prevails(new, entry):
         update |= {
@@ -281,6 +283,7 @@ def _entry(candidate: EntryCandidate, turn: int, *, pinned: bool) -> WorkingEntr
         last_access_turn=turn,
         observation_id=new.observation_id,
         sensitivity=new.sensitivity,
+        source_role=new.source_role,
         metadata=dict(candidate.metadata),
     )
 

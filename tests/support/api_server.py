@@ -157,7 +157,7 @@ def app_over(
         tools=tools or _tools(recaller, backing, editor, sender),
         followers=followers or new_followers(client, limits),
         recall=recaller,
-        contexts=ContextService(recall=recaller, digests=reading if store else None),
+        contexts=ContextService(recall=recaller, digests=reading if store else None, store=store),
         record_reader=reading,
         profiles=ProfileReader(store=backing, policies=TenantPolicies(MemoryPolicy())),
         fact_tracer=FactTracer(store=backing, log=client),

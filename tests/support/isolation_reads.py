@@ -97,7 +97,7 @@ async def contexts(world: World, store: VectorStore, asked: Asked) -> Told:
         ReadSession(asked.who.user, asked.session or "s1"),
         asked.groups,
         asked.cue,
-        switches=frozenset(("tasks", "profile", "digest", "semantic", "working", "episodic")),
+        switches=frozenset(("tasks", "profile", "digest", "semantic", "working", "episodic", "turns")),
         ceiling=asked.ceiling,
         as_of=asked.as_of,
         known_at=asked.known_at,
@@ -127,6 +127,7 @@ async def shown_by(world: World, store: VectorStore, asked: Asked, request: Cont
         recall=world.recall(store, asked.profile),
         digests=reader,
         held=reader,
+        store=store,
         profiles=ProfileReader(store=store, policies=TenantPolicies(MemoryPolicy())),
     )
     context = await service.context(request, now=NOW)
