@@ -109,7 +109,7 @@ def router(
 
     @routes.post("/v1/context", summary="A context for a prompt", openapi_extra=body_of(ContextQuery))
     async def context(request: Request, session: SessionHeader = None, caller: Caller = reader) -> ContextAnswer:
-        """Render blocks, profile, digest, facts, focus and episodes within a number of tokens."""
+        """Render blocks, profile, digest, facts, focus, episodes and messages within a number of tokens."""
         query = decode_model(ContextQuery, await read_body(request, limit=limits.body))
         about = await checked(query, caller, session, memberships)
         made = await contexts.context(query.request(about, profiles=profiles), now=now())

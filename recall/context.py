@@ -16,6 +16,7 @@ from functools import partial
 from typing import Literal, get_args
 
 from ..adapters.ports import VectorStore
+from ..memory.language.identification import pack_of
 from ..memory.language.locales import locales
 from ..memory.policies import MemoryPolicy
 from ..memory.policies.recall import LIMIT_MAX
@@ -35,6 +36,7 @@ from ..memory.recall.context import (
     tokens,
 )
 from ..memory.recall.context_lines import USER
+from ..memory.recall.cue_fit import FitText, fits
 from ..memory.recall.prompt_framing import MARK_LENGTH
 from ..memory.recall.said_before import speaker_of, unstated_passage
 from ..memory.recall.selection import share
@@ -71,6 +73,8 @@ INSTEAD_TIERS: tuple[Tier, ...] = ("semantic", "episodic")
 """The tiers of the second recall, which has no cue. It runs when the first recall finds no fact."""
 MESSAGES_READ = 20
 """Number of the best messages of which a context shows passages."""
+NEAR_MESSAGES = 5
+"""Number of the messages nearest in meaning that are shown without a word of the cue."""
 EPISODES_INSTEAD = 10
 """Maximum number of episodes that replace missing facts."""
 TOKENS_DEFAULT = 2_000
@@ -196,6 +200,7 @@ class ContextService:
         digests: RecordReader | None = None,
         held: RecordReader | None = None,
         store: VectorStore | None = None,
+        meanings: bool = False,
         profiles: ProfileReader | None = None,
         policies: TenantPolicies | None = None,
         publisher: RecallPublisher | None = None,
@@ -203,13 +208,14 @@ class ContextService:
         count: Callable[[str], int] = tokens,
     ) -> None:
         """`digests` reads the digest, `held` reads blocks and tasks, `profiles` reads the profile, and `store` has the
-        statements of the messages' turns; None disables them. `publisher` publishes the recalled items that are shown,
-        not all read items. `mark` draws the boundary mark of a context. `count` counts tokens like the caller's
-        model."""
+        statements of the messages' turns; None disables them. `meanings`: the embedder compares meanings, not words.
+        `publisher` publishes the recalled items that are shown, not all read items. `mark` draws the boundary mark of a
+        context. `count` counts tokens like the caller's model."""
         self._recall = recall
         self._digests = digests
         self._held = held
         self._store = store
+        self._meanings = meanings
         self._profiles = profiles
         self._policies = policies or TenantPolicies(MemoryPolicy())
         self._publisher: RecallPublisher = publisher or NullRecallPublisher()
@@ -294,10 +300,15 @@ class ContextService:
         stated: Mapping[SessionTurn, Sequence[str]],
         recalled: RecallResult,
     ) -> tuple[SaidMessage, ...]:
-        """Return the passages of the messages that neither memory nor the working set states."""
-        packs = locales(self._policies.of(request.tenant_id).conflict.locale)
+        """Return the passages of the messages that neither memory nor the working set states.
+
+        A passage has a word of the cue, or its message is one of the nearest in meaning. A message is also found by the
+        words of its neighbours, which the context does not show.
+        """
+        locale = self._policies.of(request.tenant_id).conflict.locale
+        packs = locales(locale)
         focus = [each.item.content for each in recalled.items if each.item.tier == "working"]
-        said: list[SaidMessage] = []
+        said: list[tuple[SaidMessage, bool]] = []
         for each in found.items:
             turn = _turn_of(each)
             if turn is None or each.at is None or each.role == "system":
@@ -306,8 +317,11 @@ class ContextService:
             passage = unstated_passage(each.item.content, known, cue=request.cue or "", packs=packs)
             if passage:
                 speaker = speaker_of(each.role or USER, each.name)
-                said.append(SaidMessage(passage, speaker, each.at, each.sensitivity, each.item.id))
-        return tuple(said)
+                message = SaidMessage(passage, speaker, each.at, each.sensitivity, each.item.id)
+                said.append((message, self._meanings and _is_near(each)))
+        cue = request.cue or ""
+        fit = fits(cue, [FitText(message.passage) for message, _ in said], pack_of(cue, locale), meanings=False)
+        return tuple(message for (message, near), its in zip(said, fit, strict=True) if near or its > 0)
 
     async def _digested(self, request: ContextRequest, digest: Digest | None, now: datetime) -> RecallResult:
         """Return the owner's facts when the digest is shown without the facts section, otherwise nothing.
@@ -432,6 +446,10 @@ def _items(recalled: Iterable[RecalledMemory], now: datetime) -> tuple[ContextIt
         for each in recalled
         if not each.needs_own_word
     )
+
+
+def _is_near(message: RecalledMemory) -> bool:
+    return any(rank.list == "dense" and rank.rank < NEAR_MESSAGES for rank in message.ranks)
 
 
 def _turn_of(message: RecalledMemory) -> SessionTurn | None:

@@ -112,6 +112,11 @@ BEHIND = 32
 """Number of further episodes to check in one request after an episode of the answer was removed."""
 
 
+def compares_meanings(embedder: Embedder) -> bool:
+    """Return False when the embedder compares words."""
+    return embedder.identity.name.partition(":")[0] != LEXICAL_EMBEDDER
+
+
 class _Found(NamedTuple):
     """A candidate during ranking."""
 
@@ -289,7 +294,7 @@ class RecallService:
 
     @property
     def _compares_words(self) -> bool:
-        return self._embedder.identity.name.partition(":")[0] == LEXICAL_EMBEDDER
+        return not compares_meanings(self._embedder)
 
     def _fits(self, found: Mapping[Key, _Found], request: RecallRequest) -> dict[Key, float]:
         """Return how well each statement fits the cue. The result is empty without a cue, for messages alone, and for

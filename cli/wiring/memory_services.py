@@ -16,7 +16,7 @@ from ...recall.profile import ProfileReader
 from ...recall.provenance import FactTracer
 from ...recall.recall_events import PublishingRecall, RecallPublisher
 from ...recall.record_reader import RecordReader
-from ...recall.service import RecallPort, RecallService, TierFilter
+from ...recall.service import RecallPort, RecallService, TierFilter, compares_meanings
 from ...recall.shared import SharedRecall
 from ...recall.tenant_recall import TenantRecall
 from ...recall.turn_trace import TurnTracer
@@ -103,6 +103,7 @@ def memory_services(
             digests=reading if tiers.digest else None,
             held=reading,
             store=store,
+            meanings=compares_meanings(embedder),
             profiles=profiles,
             policies=policies,
             publisher=publisher,

@@ -44,7 +44,10 @@ _NEW_LINE: Final = re.compile(r"\n|\\n")
 
 _LINE_MAX: Final = 2_000
 """Maximum number of characters that are checked as one line. A longer line is checked in parts."""
-_HEADINGS: Final = ("known profile:", "known facts:", "about ", "summary:", "current focus:", "recent episodes:")
+_HEADINGS: Final = (
+    *("known profile:", "known facts:", "about ", "summary:", "current focus:", "recent episodes:"),
+    "said before:",
+)
 """Beginnings of the headings in a rendering, in lower case. The headings of blocks are not listed, because a block may
 have any name."""
 _HEADING: Final = re.compile(r"[^\n]{0,120}:$")

@@ -54,6 +54,7 @@ classes."""
 
 RESERVED_HEADINGS: Final = (
     *("to do", "known profile", "summary", "known facts", "current focus", "recent episodes"),
+    "said before",
     *("system", "developer", "assistant", "user", "tool", "function"),
 )
 """Names that a block or procedure may not have: the headings of a context, and the roles of a conversation."""

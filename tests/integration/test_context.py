@@ -113,6 +113,7 @@ async def test_by_default_facts_and_the_focus(world: World) -> None:
         "digest": (),
         "semantic": tuple(known[each] for each in ("Name is Jake", "Works at Stripe", "Spouse, goes by Moni")),
         "working": (known["Working on a REST API migration"],),
+        "turns": (),
     }
     assert context.tools == ("recall",)
 
@@ -127,6 +128,7 @@ async def test_the_preset_full_adds_episodes(world: World) -> None:
         "semantic": tuple(known[each] for each in ("Name is Jake", "Works at Stripe", "Spouse, goes by Moni")),
         "working": (known["Working on a REST API migration"],),
         "episodic": (known["Signed the lease of the flat in Oslo"],),
+        "turns": (),
     }
 
 
