@@ -66,7 +66,7 @@ from .recall_counts import RecallCounters, recall_row
 from .reminders import OwnerReminders
 from .rows import COUNTS, FOLLOWS, Kind, ProgressRow, RunRecord, progress_index, recent_at
 from .run import RunExecutor
-from .schedule import ScheduledCommand, run_record, upcoming, with_run, without_follow_up
+from .schedule import run_record, upcoming, with_run, without_follow_up
 from .step import RunRequest
 from .steps.compact import counted_turns, refused_args
 from .turn_group import QUEUED_MAX, TurnGroup
@@ -443,28 +443,17 @@ class Consolidation:
         A run or a question that waits for the model has a reminder. One that waits for other settings has none, because
         settings change only when the worker restarts.
         """
-        self._waiting.set(owner_key, partition, row.judging)
-        question = next_question(row, owner_key, now=self._now()) if self._judges else None
-        self._remind(self._questions, owner_key, partition, question, at_once=at_once)
         now, policy = self._now(), self._policies.of(ids.split(owner_key)[0]).consolidation
+        self._waiting.set(owner_key, partition, row.judging)
+        question = next_question(row, owner_key, now=now) if self._judges else None
         paused = row.waiting is not None and not (self._tiers.semantic and self._spending.consolidates)
-        command = upcoming(row, owner_key, policy=policy, pause=self._pause, paused=paused, now=now)
-        self._remind(self._reminders, owner_key, partition, command, at_once=at_once)
-
-    def _remind(
-        self,
-        reminders: OwnerReminders,
-        owner_key: str,
-        partition: int,
-        command: ScheduledCommand | None,
-        *,
-        at_once: bool,
-    ) -> None:
-        if command is None:
-            reminders.done(owner_key)
-            return
-        seconds = 0.0 if at_once and command.for_model else max(0.0, (command.at - self._now()).total_seconds())
-        reminders.wait(owner_key, partition, command, seconds=seconds)
+        run = upcoming(row, owner_key, policy=policy, pause=self._pause, paused=paused, now=now)
+        for reminders, command in ((self._questions, question), (self._reminders, run)):
+            if command is None:
+                reminders.done(owner_key)
+                continue
+            seconds = 0.0 if at_once and command.for_model else max(0.0, (command.at - now).total_seconds())
+            reminders.wait(owner_key, partition, command, seconds=seconds)
 
     def _wake_owners(self, breaker: str) -> None:
         tenant_id = tenant_of_breaker(breaker)
