@@ -187,10 +187,15 @@ async def test_tenants_days_and_lines_have_accounts_of_their_own(world: World) -
     await reserve(budget, 700, tenant="umbrella")
     await reserve(budget, 10_000, task="observations")  # a line without a ceiling
     await reserve(budget, 10_000, task="selection")
+    await reserve(budget, 10_000, task="judge")
     with pytest.raises(OverBudget):
         await reserve(budget, 700)
     world.now += timedelta(hours=14, minutes=30)
     await reserve(budget, 700)
+    judging = world.worker(ceiling=Ceiling(tokens=1_000, cost=None, on_exceed="pause"), line="judgement")
+    await reserve(judging, 700, task="judge")
+    with pytest.raises(OverBudget, match="judgement budget"):
+        await reserve(judging, 700, task="judge")
 
 
 async def test_the_ceiling_of_cost_holds_where_the_price_is_known(world: World) -> None:
