@@ -57,6 +57,7 @@ COMMANDS = {
     "verify": "Check that no record was lost, duplicated or mixed up.",
     "policies": "Show, check and set the policies of tenants.",
     "export": "Write every record of a user or a tenant to a file.",
+    "erase": "Erase a user: everything that memory has of them, for ever.",
     "tables": "Continue after a stage lost part of its table.",
     "rebuild": "Rebuild the facts in Qdrant from the log.",
     "dlq": "List and show dead letters, and put them back on their topics.",

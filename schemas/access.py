@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from .topics import (
+    ERASURES,
     FACTS,
     OBSERVATIONS,
     PARKED,
@@ -99,7 +100,7 @@ def _access_of_stage(stage: StageName) -> Access:
     return Access(
         stage,
         (*writes, *map(dead_letters_of, reads), *own),
-        (*reads, *own, POLICIES, *state),
+        (*reads, *own, POLICIES, ERASURES, *state),
         groups=(group_of(stage),),
         checks=catalogue(),
     )
@@ -110,7 +111,7 @@ def _access_of_client(role: str) -> Access:
     produces = tuple(topic for topic in TOPICS if names & set(topic.written_by))
     consumes = tuple(topic for topic in TOPICS if names & set(topic.read_by))
     if "recall" in names:
-        consumes = (*consumes, *TRACED, POLICIES)
+        consumes = (*consumes, *TRACED, POLICIES, ERASURES)
     return Access(role, produces, consumes)
 
 

@@ -19,6 +19,7 @@ EventType = Literal[
     "memstream.command.v1",
     "memstream.command.result.v1",
     "memstream.policy.v1",
+    "memstream.erasure.v1",
 ]
 MAJOR_VERSION = 1
 OWN_TYPES = "memstream."

@@ -125,7 +125,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         fields=_fields(
             keyword=(
                 "owner_key subject predicate category slot state sensitivity content_hash tags "
-                "evidence[].observation_id evidence[].session_id evidence[].turn_id"
+                "evidence[].observation_id evidence[].session_id evidence[].turn_id evidence[].user_id"
             ),
             integer="version reinforcement_count",
             number="confidence",

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from . import commands
+from . import commands, erasures
 from .base import Contract
 from .edits import blocks, episodes, facts, groups, procedures, prospective, working
 from .topics import COMMANDS, COMMANDS_SESSION, StageName
@@ -21,6 +21,11 @@ END_SESSION: Final = "sessions.end"
 """Kind of a command that the observer sends to itself. It has no result."""
 TRIM_SESSION: Final = "sessions.trim"
 """Kind of a command that the observer sends to itself. It has no result."""
+ERASE_SESSION: Final = "sessions.erase"
+ERASE_OWNER: Final = "owners.erase"
+ERASE_UPKEEP: Final = "upkeep.erase"
+ERASING: Final = frozenset((ERASE_SESSION, ERASE_OWNER, ERASE_UPKEEP))
+"""Kinds of the commands of an erasure (docs/design/erasure.md)."""
 MemoryTier = Literal["episodic", "semantic", "digest"]
 
 
@@ -62,6 +67,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         ("observe", None, None),
         (END_SESSION, commands.SessionEnd, None),
         (TRIM_SESSION, None, None),
+        (ERASE_SESSION, erasures.SessionErase, None),
     ),
     *_kinds("session", "observer", "episodic", ("flush_important", commands.FlushImportant, None)),
     *_kinds(
@@ -111,6 +117,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         "owner",
         "reflector",
         None,
+        (ERASE_OWNER, erasures.OwnerErase, None),
         ("blocks.define", blocks.BlockDefine, blocks.BlockChanged),
         ("blocks.append", blocks.BlockAppend, blocks.BlockChanged),
         ("blocks.replace", blocks.BlockReplace, blocks.BlockChanged),
@@ -149,6 +156,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         "owner",
         "consolidation",
         None,
+        (ERASE_UPKEEP, erasures.OwnerErase, None),
         ("procedures.define", procedures.ProcedureDefine, procedures.ProcedureChanged),
         ("procedures.remove", procedures.ProcedureRemove, procedures.ProcedureChanged),
     ),

@@ -232,6 +232,16 @@ def is_derived(given: str) -> bool:
         return False
 
 
+def user_hash(tenant_id: str, user_id: str) -> str:
+    """Return the hash that names an erased user. Markers and receipts have no other name of the user."""
+    return hashlib.sha256(f"memstream/erased/{join(tenant_id, user_id)}".encode()).hexdigest()
+
+
+def erase_command_id(erasure: str, kind: str, key: str, n: int) -> str:
+    """Derive the id of a command of an erasure. `key`: key of its session or owner. `n`: number of the command."""
+    return _derive(f"command/erase/{erasure}/{kind}/{key}/{n}")
+
+
 def short_hash(text: str) -> str:
     """Return the first 8 bytes of SHA-256 in hex. Rows store known ids in this form."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8].hex()

@@ -59,6 +59,15 @@ RESULTS = Topic(
     "memory.commands.results", "command id", "delete", 1, ("observer", "reflector", "consolidation"), ("tools",)
 )
 POLICIES = Topic("memory.policies", "tenant", "compact", None, ("operators",), ("every process",), partitions=1)
+ERASURES = Topic(
+    "memory.erasures",
+    "user hash, or receipt",
+    "compact",
+    None,
+    ("operators", "erasers"),
+    ("every process",),
+    partitions=1,
+)
 
 TOPICS: tuple[Topic, ...] = (
     TURNS,
@@ -72,6 +81,7 @@ TOPICS: tuple[Topic, ...] = (
     TASKS_DUE,
     RESULTS,
     POLICIES,
+    ERASURES,
 )
 BY_NAME: dict[str, Topic] = {topic.name: topic for topic in TOPICS}
 

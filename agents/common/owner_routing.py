@@ -13,6 +13,7 @@ from ...schemas.topics import COMMANDS
 from ...streams.engine.codec import decode
 from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
+from .erased_events import Happening, happening_of_command
 from .turn_routing import check_key, is_on_other_partition
 
 
@@ -36,6 +37,10 @@ class OwnerCommand:
     @property
     def event_id(self) -> str:
         return self.command.command_id
+
+    @property
+    def happening(self) -> Happening:
+        return happening_of_command(self.command)
 
 
 def decode_owner_command(record: Record, secrets: SecretFilter) -> OwnerCommand:

@@ -16,6 +16,7 @@ from ...streams.engine.codec import decode_turn_value, is_keyed_by
 from ...streams.engine.redrive import redriven_letter
 from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Record
+from .erased_events import Happening
 from .stored_row import RowPart
 
 
@@ -139,6 +140,11 @@ def occurred_at(turn: Turn, record: Record) -> datetime:
     at = turn.occurred_at or _latest(turn) or record.written_at
     assert at is not None  # `decode_turn` gives a turn without a usable time the time of reading
     return at
+
+
+def happening_of_turn(turn: Turn) -> Happening:
+    """Return the user and the time of a turn, for the check of erased users."""
+    return Happening(turn.tenant_id, (turn.user_id,), turn.occurred_at or _latest(turn))
 
 
 def value_hash(record: Record) -> str:

@@ -12,6 +12,7 @@ from ...schemas.topics import COMMANDS, RECALLED
 from ...streams.engine.codec import decode
 from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
+from ..common.erased_events import Happening, users_of
 from ..common.owner_routing import OwnerCommand, decode_owner_command, route_to_owner
 
 
@@ -31,6 +32,11 @@ class ReflectedTurn:
         return ids.session_key(self.recorded.tenant_id, self.recorded.user_id, self.recorded.session_id)
 
     @property
+    def happening(self) -> Happening:
+        told = self.recorded
+        return Happening(told.tenant_id, users_of(told.owner, told.user_id), told.occurred_at)
+
+    @property
     def run_id(self) -> str:
         """The id of the run, or of the janitor's visit, that this turn causes."""
         return ids.run_id(self.owner_key, ids.turn_cause(self.session_key, self.recorded.turn_id))
@@ -46,6 +52,10 @@ class RecallEvent:
     @property
     def event_id(self) -> str:
         return self.recall.recall_id
+
+    @property
+    def happening(self) -> Happening:
+        return Happening(self.recall.tenant_id, users_of(self.recall.owner), self.recall.at)
 
 
 ConsolidationEvent = ReflectedTurn | OwnerCommand | RecallEvent

@@ -28,13 +28,18 @@ from datetime import datetime
 from typing import Final, Literal, cast
 
 import structlog
+from pydantic import ValidationError
 
 from ...adapters.ports import Completions, Embedder, VectorStore
+from ...memory.erasures import ErasedUsers
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.tenant_policies import TenantPolicies
 from ...schemas import ids
-from ...schemas.command_kinds import kinds_of
+from ...schemas.base import explain
+from ...schemas.command_kinds import ERASE_UPKEEP, kinds_of
 from ...schemas.commands import Command, CommandResult, ResultError
+from ...schemas.erasures import OwnerErase
+from ...schemas.errors import Poison
 from ...schemas.outcomes import Outcome, OutRecord, Write
 from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...streams.engine.applied import Committed
@@ -46,6 +51,7 @@ from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
 from ...streams.senders.commands import command_record, result_record
+from ..common.erased_events import no_marker
 from ..common.handled_sessions import HandledSessions, sessions_index
 from ..common.model_call import ModelCaller, tenant_of_breaker
 from ..common.owner_routing import OwnerCommand
@@ -57,6 +63,7 @@ from ..common.tier_gate import refusal
 from ..common.tier_spending import TierSpending
 from .edits.catalogue import EDITS, args_of, is_edit
 from .edits.scope import UpkeepEditResult, UpkeepEditScope
+from .erasure import UpkeepErasure
 from .events import ConsolidationEvent, RecallEvent, ReflectedTurn, route_event
 from .judgement import WaitingJudgements, next_question
 from .messages import SOURCE, plain_result, proposal_commands, run_result
@@ -112,7 +119,9 @@ class Consolidation:
         secrets: SecretFilter,
         monotonic: Callable[[], float] = time.monotonic,
         committed: Committed = lambda topic, partition: None,
+        erased: ErasedUsers | None = None,
     ) -> None:
+        self._erased = erased or ErasedUsers()
         self._store = store
         self._embedder = embedder
         self._calls = calls
@@ -166,6 +175,11 @@ class Consolidation:
             decision = await self._recall_counters.decide(work.recall, work.owner_key, record, rows, now=self._now())
             if decision is not None:
                 yield decision
+            return
+        if isinstance(work, OwnerCommand) and work.command.kind == ERASE_UPKEEP:
+            async for erasing in self._erase(work, record, rows):
+                yield erasing
+            self._set_reminder(ProgressRow.load(rows, work.owner_key), work.owner_key, record.position.partition)
             return
         row = ProgressRow.load(rows, work.owner_key)
         if not row.has_handled(source_of(record, work.event_id)):
@@ -300,6 +314,32 @@ class Consolidation:
         )
         row = row.model_copy(update={"results": row.results.add(result, of=command)})
         return self._decision(row, work.owner_key, outcome)
+
+    async def _erase(self, work: OwnerCommand, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
+        """Erase a user from the upkeep of the command's owner."""
+        command, owner_key, now = work.command, work.owner_key, self._now()
+        try:
+            args = OwnerErase.from_payload(command.args)
+        except ValidationError as error:
+            raise Poison("invalid", explain(error)) from None
+        source = source_of(record, work.event_id)
+        if not self._erased.is_open(command.tenant_id, args.user_id, args.erasure_id):
+            refused_now = result_record(no_marker(command, now=now), source=SOURCE, subject=owner_key)
+            yield StageDecision(Outcome(source=source, records=(refused_now,), tenant_id=command.tenant_id))
+            return
+        erasure = UpkeepErasure(
+            store=self._store,
+            calls=self._calls,
+            command=command,
+            args=args,
+            owner_key=owner_key,
+            row=None if rows.row(owner_key) is None else ProgressRow.load(rows, owner_key),
+            source=source,
+            now=now,
+        )
+        async for decision in erasure.decisions():
+            yield decision
+        self._metrics.counted("owner_erased")
 
     async def _embed(self, tenant_id: str, text: str) -> Sequence[float]:
         [vector] = await self._calls.call("embedder", lambda: self._embedder.embed([text], tenant_id=tenant_id))

@@ -18,7 +18,8 @@ from ...schemas.turns import Owner, Turn
 from ...streams.engine.codec import decode
 from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
-from ..common.turn_routing import TurnReading, check_key, decode_turn, was_rekeyed
+from ..common.erased_events import Happening, happening_of_command
+from ..common.turn_routing import TurnReading, check_key, decode_turn, happening_of_turn, was_rekeyed
 
 RESENT_MAX_BYTES = 1_000_000
 """Maximum size in bytes of a record that is sent again: key, value and headers. A topic accepts 1 048 588 bytes by
@@ -43,6 +44,10 @@ class TurnEvent:
     def event_id(self) -> str:
         return self.turn.turn_id
 
+    @property
+    def happening(self) -> Happening:
+        return happening_of_turn(self.turn)
+
 
 @dataclass(frozen=True, slots=True)
 class SessionCommand:
@@ -52,6 +57,10 @@ class SessionCommand:
     @property
     def event_id(self) -> str:
         return self.command.command_id
+
+    @property
+    def happening(self) -> Happening:
+        return happening_of_command(self.command)
 
 
 SessionEvent = TurnEvent | SessionCommand

@@ -34,13 +34,15 @@ import structlog
 from pydantic import ValidationError
 
 from ...adapters.ports import Completion, Completions, VectorStore
+from ...memory.erasures import ErasedUsers
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.tenant_policies import TenantPolicies
 from ...memory.working_set.observe_trigger import BATCH_WAITS, OUTAGES, ObserveNow, Wait, WaitReason
 from ...schemas import ids
 from ...schemas.base import explain
-from ...schemas.command_kinds import END_SESSION, TRIM_SESSION
-from ...schemas.commands import ResultError, SessionEnd
+from ...schemas.command_kinds import END_SESSION, ERASE_SESSION, TRIM_SESSION
+from ...schemas.commands import CommandResult, ResultError, SessionEnd
+from ...schemas.erasures import SessionErase
 from ...schemas.errors import OverBudget, Poison, TimedOut, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
@@ -52,6 +54,8 @@ from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
+from ...streams.senders.commands import result_record
+from ..common.erased_events import no_marker
 from ..common.model_call import model_breaker, tenant_of_breaker
 from ..common.session_ends import SessionEnds
 from ..common.store_writes import apply_writes
@@ -66,6 +70,7 @@ from .decisions import Step
 from .deferral import AheadOf, DeferredSessions
 from .edits.catalogue import EDITS
 from .edits.scope import SessionEditResult, SessionEditScope, refused
+from .erasure import erased_session
 from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, route_event
 from .evidence import confirm
 from .next_action import EventProgress, Surroundings, next_action
@@ -107,7 +112,9 @@ class Observer:
         secrets: SecretFilter,
         source: TurnSource | None = None,
         committed: Committed = lambda topic, partition: None,
+        erased: ErasedUsers | None = None,
     ) -> None:
+        self._erased = erased or ErasedUsers()
         self._secrets = secrets
         self._turns = TurnReader(
             policies=policies,
@@ -139,8 +146,8 @@ class Observer:
             waiting=self._waiting,
         )
         self._useless = UselessAnswers()
-        self._row_steps = {END_SESSION: self._end, TRIM_SESSION: self._trim}
-        """Handlers of commands about the row itself, by kind. The stage sends these commands to itself."""
+        self._row_steps = {END_SESSION: self._end, TRIM_SESSION: self._trim, ERASE_SESSION: self._erase}
+        """Handlers of commands about the row itself, by kind."""
         calls.on_breaker_closed(self._wake_sessions)
 
     # ------------------------------------------------------------------------------------------------ route
@@ -259,6 +266,28 @@ class Observer:
             return None
         self._metrics.counted("session_trimmed")
         return trimmed(self._sessions.of(rows, key), key, source=source_of(record, work.event_id))
+
+    async def _erase(self, work: SessionCommand, record: Record, rows: Rows) -> StageDecision:
+        """Delete everything of a session of an erased user."""
+        command, key, partition = work.command, work.session_key, record.position.partition
+        assert command.session is not None  # route refuses a command without a session
+        try:
+            args = SessionErase.from_payload(command.args)
+        except ValidationError as error:
+            raise Poison("invalid", explain(error)) from None
+        source, now = source_of(record, work.event_id), self._now()
+        if not self._erased.is_open(command.tenant_id, command.session.user_id, args.erasure_id):
+            refused_now = result_record(no_marker(command, now=now), source=SOURCE, subject=key)
+            return StageDecision(Outcome(source=source, records=(refused_now,), tenant_id=command.tenant_id))
+        session = self._sessions.of(rows, key)
+        if rows.row(key) is not None:
+            await leave_epoch(session, rows, partition)
+        self._waiting.set(key, partition, 0)
+        self._metrics.counted("session_erased")
+        result = CommandResult(command_id=command.command_id, status="applied", at=now)
+        return await erased_session(
+            session, command, args, source=source, result=result, store=self._store, calls=self._calls
+        )
 
     def _new_turn(self, work: TurnEvent, record: Record, session: SessionRow) -> BatchTurn | None:
         """Return this event's turn, or None when the session has had it before."""

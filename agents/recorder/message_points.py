@@ -20,7 +20,8 @@ from ...schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, OutPoint,
 from ...schemas.turns import Owner, Turn
 from ...schemas.working_set import StoredMessage
 from ...streams.log.port import Record
-from ..common.turn_routing import message_time, occurred_at, turn_hash
+from ..common.erased_events import Happening
+from ..common.turn_routing import happening_of_turn, message_time, occurred_at, turn_hash
 
 Vectors = Mapping[str, Sequence[float]]
 """Vectors by text."""
@@ -48,6 +49,10 @@ class VerbatimTurn:
     @property
     def turn(self) -> Turn:
         return self.protected.turn
+
+    @property
+    def happening(self) -> Happening:
+        return happening_of_turn(self.turn)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from ...schemas.topics import COMMANDS
 from ...streams.engine.codec import decode
 from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
+from ..common.erased_events import Happening, users_of
 from ..common.owner_routing import OwnerCommand, decode_owner_command, route_to_owner
 from ..common.protection import protect_observed
 
@@ -29,6 +30,11 @@ class ObservedTurn:
     @property
     def session_key(self) -> str:
         return ids.session_key(self.observed.tenant_id, self.observed.user_id, self.observed.session_id)
+
+    @property
+    def happening(self) -> Happening:
+        said = self.observed
+        return Happening(said.tenant_id, users_of(said.owner, said.user_id), said.occurred_at)
 
 
 ReflectorEvent = ObservedTurn | OwnerCommand

@@ -31,6 +31,7 @@ import structlog
 from pydantic import ValidationError
 
 from ...adapters.ports import Embedder, VectorStore
+from ...memory.erasures import ErasedUsers
 from ...memory.facts.transitions import Stamp
 from ...memory.policies import MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter, at_least
@@ -38,7 +39,7 @@ from ...memory.tenant_policies import TenantPolicies, TurnPolicies
 from ...schemas import ids
 from ...schemas.base import REASON_MAX, Contract, explain
 from ...schemas.collections import FACTS
-from ...schemas.command_kinds import command_kind
+from ...schemas.command_kinds import ERASE_OWNER, command_kind
 from ...schemas.commands import (
     Command,
     CommandResult,
@@ -49,6 +50,8 @@ from ...schemas.commands import (
     ResultError,
 )
 from ...schemas.episodes import StoredEpisode
+from ...schemas.erasures import OwnerErase
+from ...schemas.errors import Poison
 from ...schemas.observations import Observed
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
@@ -61,6 +64,7 @@ from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
 from ...streams.senders.commands import result_record
+from ..common.erased_events import no_marker
 from ..common.handled_sessions import HandledSessions
 from ..common.outcomes import row_size
 from ..common.owner_routing import OwnerCommand
@@ -70,6 +74,7 @@ from ..common.tier_gate import refusal
 from .edits.catalogue import EDITS
 from .edits.scope import OwnerEditScope
 from .episodes import Episodes
+from .erasure import OwnerErasure
 from .events import ObservedTurn, ReflectorEvent, route_event
 from .fact_changes import FactChange, FactChanger, changed_ids
 from .fact_overlay import FactOverlay, Vector
@@ -103,7 +108,9 @@ class Reflector:
         now: Callable[[], datetime],
         secrets: SecretFilter,
         committed: Committed = lambda topic, partition: None,
+        erased: ErasedUsers | None = None,
     ) -> None:
+        self._erased = erased or ErasedUsers()
         self._store = store
         self._embedder = embedder
         self._calls = calls
@@ -145,6 +152,10 @@ class Reflector:
         self, work: ReflectorEvent, record: Record, rows: Rows, queued: QueuedEvents[ReflectorEvent]
     ) -> AsyncIterator[StageDecision]:
         self._sessions.note(record)
+        if isinstance(work, OwnerCommand) and work.command.kind == ERASE_OWNER:
+            async for erasing in self._erase(work, record, rows):
+                yield erasing
+            return
         row = LedgerRow.load(rows, work.owner_key)
         last: Outcome | None
         if not row.has_handled(source_of(record, work.event_id)):
@@ -346,6 +357,34 @@ class Reflector:
             message = f"its effects have {size} bytes together; at most {MAX_VALUE} fit: edit less in one command"
             return self._refuse(command, owner_key, row, source, ResultError(code="too_large", message=message))
         return decision
+
+    async def _erase(self, work: OwnerCommand, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
+        """Erase a user from the memory of the command's owner."""
+        command, owner_key, now = work.command, work.owner_key, self._now()
+        try:
+            args = OwnerErase.from_payload(command.args)
+        except ValidationError as error:
+            raise Poison("invalid", explain(error)) from None
+        source = source_of(record, work.event_id)
+        if not self._erased.is_open(command.tenant_id, args.user_id, args.erasure_id):
+            refused_now = result_record(no_marker(command, now=now), source=SOURCE, subject=owner_key)
+            yield StageDecision(Outcome(source=source, records=(refused_now,), tenant_id=command.tenant_id))
+            return
+        erasure = OwnerErasure(
+            store=self._store,
+            calls=self._calls,
+            command=command,
+            args=args,
+            owner_key=owner_key,
+            row=None if rows.row(owner_key) is None else LedgerRow.load(rows, owner_key),
+            source=source,
+            stamp=Stamp(now=now, cause=command.command_id, embedder=self._embedder.identity.name),
+        )
+        if erasure.is_own:
+            self._due.keep(owner_key, record.position.partition, TaskTimers())
+        async for decision in erasure.decisions():
+            yield decision
+        self._metrics.counted("owner_erased")
 
     def _answer_again(self, command: Command, owner_key: str, row: LedgerRow, source: Source) -> StageDecision:
         """Send the stored result of an edit, because the sender has sent the command again."""

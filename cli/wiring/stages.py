@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ...adapters.ports import Completions, Embedder, PeriodVectorStore, Usage
+from ...agents.common.erased_events import ErasedEvents
 from ...agents.common.model_call import tenant_of_breaker
 from ...agents.common.protection import keep_unread_record
 from ...agents.common.tier_spending import TierSpending
 from ...agents.observer.turn_source import TurnSource
+from ...memory.erasures import ErasedUsers
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.tenant_policies import TenantPolicies
 from ...schemas.errors import Fatal
@@ -41,6 +43,7 @@ class StagePorts:
     embedder: Embedder
     completions: Completions
     policies: TenantPolicies
+    erased: ErasedUsers
     spending: TierSpending
     source: TurnSource | None
     secrets: SecretFilter
@@ -107,6 +110,7 @@ def build_runner(
         metrics=metrics,
         build_stage=lambda runner: build_stage(name, ports=ports, runner=runner, partitions=partitions),
         kept=lambda record: keep_unread_record(record, ports.secrets),
+        events=ErasedEvents(ports.erased),
     )
 
 
@@ -146,6 +150,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             secrets=ports.secrets,
             source=ports.source,
             committed=runner.committed,
+            erased=ports.erased,
         )
     if name == "reflector":
         from ...agents.reflector.stage import Reflector
@@ -161,6 +166,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             now=utc_now,
             secrets=ports.secrets,
             committed=runner.committed,
+            erased=ports.erased,
         )
     if name == "consolidation":
         from ...agents.consolidation.stage import Consolidation
@@ -178,5 +184,6 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             now=utc_now,
             secrets=ports.secrets,
             committed=runner.committed,
+            erased=ports.erased,
         )
     raise Fatal(f"unknown stage {name}")

@@ -55,6 +55,7 @@ from ...streams.log import topic_admin
 from ...streams.log.port import Log
 from ..errors import usage
 from ..output.tier_report import tell_tiers
+from ..process.erasure_reader import ErasureReader
 from ..process.malloc_trim import give_back
 from ..process.policy_reader import PolicyReader
 from ..process.probe import Probe
@@ -227,6 +228,9 @@ async def built_stages(
         reader = PolicyReader(client, TenantPolicies(policy))
         await patience("the log", reader.read_whole)
         await stack.enter_async_context(reader.following())
+        erasures = ErasureReader(client)
+        await patience("the log", erasures.read_whole)
+        await stack.enter_async_context(erasures.following())
         await patience("the embedder", lambda: embedder.embed([PROBE_TEXT], tenant_id=PROBE_TENANT))
         identity = embedder.identity
         store = await patience(
@@ -252,6 +256,7 @@ async def built_stages(
                 embedder=embedder,
                 completions=completions,
                 policies=reader.policies,
+                erased=erasures.erased,
                 spending=TierSpending(
                     policy.budget.tier(settings.tier),
                     completions_of=completions.of,

@@ -20,6 +20,7 @@ from memstream.schemas.topics import (
     COMMANDS_SESSION,
     DEAD_LETTER_SUFFIX,
     EPISODES_RECORDED,
+    ERASURES,
     FACTS,
     FACTS_UPDATED,
     OBSERVATIONS,
@@ -64,6 +65,7 @@ VALUES: Final[dict[str, Value]] = {
     TASKS_DUE.name: Value("task_due", "memstream.task.due.v1"),
     RESULTS.name: Value("command_result", "memstream.command.result.v1"),
     POLICIES.name: Value("tenant_policy", "memstream.policy.v1"),
+    ERASURES.name: Value("erasure_marker", "memstream.erasure.v1"),
 }
 """Records by topic."""
 ARGS: Final[dict[str, dict[str, str]]] = {
@@ -78,6 +80,7 @@ KEYS: Final = {
     "owner": "tenant/scope/id, each part percent-encoded; the scope is user, agent, org or group",
     "tenant/fact_id": "tenant/fact_id, each part percent-encoded",
     "tenant": "tenant, percent-encoded",
+    "user hash, or receipt": "`user/` and the hash of the user; or `receipt/` and the id of the erasure",
     "command id": "the command id, percent-encoded",
     "table key": "the key of the row",
     "stage/table key": "stage, `/`, the key of the row; or `deaths/`, stage, `/` and the coordinates of a record",

@@ -36,6 +36,7 @@ from memstream.schemas.commands import (
     SessionEnd,
 )
 from memstream.schemas.episodes import EpisodesRecorded
+from memstream.schemas.erasures import ErasureMarker, ErasureReceipt, OwnerErase, SessionErase
 from memstream.schemas.export import ExportLine
 from memstream.schemas.facts import Fact, FactUpdated
 from memstream.schemas.observations import Observed
@@ -108,6 +109,10 @@ PUBLISHED: tuple[Published, ...] = (
     Published("recalled_item", RecalledItem, "produced", "one item of an answer of recall"),
     Published("command_result", CommandResult, "produced", "value on memory.commands.results"),
     Published("tenant_policy", TenantPolicy, "sent", "value on memory.policies"),
+    Published("erasure_marker", ErasureMarker, "produced", "value on memory.erasures with a key user/…"),
+    Published("erasure_receipt", ErasureReceipt, "produced", "value on memory.erasures with a key receipt/…"),
+    Published("session_erase", SessionErase, "sent", "args of a command of kind sessions.erase"),
+    Published("owner_erase", OwnerErase, "sent", "args of a command of kind owners.erase or upkeep.erase"),
     Published("export_line", ExportLine, "produced", "one line of an export"),
     *_edits(),
 )

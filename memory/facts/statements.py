@@ -114,6 +114,7 @@ def statement_from_observation(
                 occurred_at=observed.said_at(observation),
                 quote=observation.evidence,
                 trust=trust_of(observation.source_role),
+                user_id=_other_user(observed.user_id, observed.owner),
             ),
         ),
         source_episode_ids=(ids.episode_id(observation.observation_id),) if episode else (),
@@ -264,9 +265,15 @@ def evidence_from_episodes(episodes: Sequence[StoredEpisode]) -> tuple[Evidence,
                 occurred_at=episode.occurred_at,
                 quote=episode.evidence,
                 trust=episode.trust,
+                user_id=_other_user(episode.user_id, episode.owner),
             ),
         )
     return tuple(sorted(by_turn.values(), key=lambda each: each.occurred_at))[: 2 * EVIDENCE_KEPT]
+
+
+def _other_user(user_id: str, owner: Owner) -> str | None:
+    """Return the user of a turn if the owner of the fact is somebody else."""
+    return None if owner == Owner(scope="user", id=user_id) else user_id
 
 
 def _first(*values: float | None) -> float:

@@ -115,7 +115,8 @@ def _by_user(
 def _unquoted(fact: StoredFact) -> Evidence:
     """Return the newest evidence that the user gave, without its quote."""
     said = [each for each in fact.evidence if each.trust in (None, "user")] or fact.evidence
-    return said[-1].model_copy(update={"quote": ""})
+    user = fact.owner.id if fact.owner.scope == "user" else said[-1].user_id
+    return said[-1].model_copy(update={"quote": "", "user_id": user})
 
 
 def _reason(users: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
@@ -106,6 +106,28 @@ class Stage(Protocol[W]):
         ...
 
 
+class EventFilter(Protocol):
+    """The events of erased users (agents/common/erased_events.py)."""
+
+    def ignores(self, work: Any, record: Record) -> bool:
+        """Return whether an event has no effect."""
+        ...
+
+    def erases(self, work: Any) -> bool:
+        """Return whether an event is a command that erases its key. A parked key accepts it."""
+        ...
+
+
+class EveryEvent:
+    """The filter that ignores no event."""
+
+    def ignores(self, work: Any, record: Record) -> bool:
+        return False
+
+    def erases(self, work: Any) -> bool:
+        return False
+
+
 REFUSED_LANES_MAX = 1_000
 Send = Callable[[OutRecord], Awaitable[Awaitable[object]]]
 """Function that passes a record to the producer. The inner awaitable ends when the record is durable. Records of a
@@ -141,8 +163,10 @@ class Handler(Generic[W]):
         ahead: LookAhead = nothing_ahead,
         cover: Callable[[int], Awaitable[None]] | None = None,
         enter: Callable[[Phase], None] = lambda phase: None,
+        events: EventFilter | None = None,
     ) -> None:
         self._stage = stage
+        self._filter = events or EveryEvent()
         self._rows = rows
         self._calls = calls
         self._boundary = boundary
@@ -252,16 +276,26 @@ class Handler(Generic[W]):
             """
             return misplaced(record, lane) or self._boundary.deaths_by_hang(record.position) > 0
 
-        return QueuedEvents(self._ahead, by_itself=by_itself, alone=alone)
+        def ignored(record: Record, work: W) -> bool:
+            return self._filter.ignores(work, record)
+
+        return QueuedEvents(self._ahead, by_itself=by_itself, ignored=ignored, alone=alone)
 
     async def _handle(self, record: Record, routed: RoutedEvent[W], queued: QueuedEvents[W]) -> None:
         self._enter("decide")
         work = routed.work
+        if self._filter.ignores(work, record):
+            self._metrics.counted("erased")
+            return
         # another lane owns the rows of the key and may be writing them, so a misplaced event does not use them
         misplaced = not is_keyed_by(record, routed.lane)
         last = None if misplaced else self._stage.last(work, self._rows)
         if last is not None and last.row is not None and is_parked(last.row):
             entry, _ = read_parked(last.row)
+            if self._filter.erases(work):  # the outcome that cannot be applied is erased with its row
+                await self.parked.unpark(last.key)
+                last = None
+        if last is not None and last.row is not None and is_parked(last.row):
             # The row is readable since `put`, but a crash or an outage may have prevented its changelog record.
             if last.key not in self.parked:
                 await self._put({last.key: last.row})

@@ -61,9 +61,11 @@ class QueuedEvents(Generic[W]):
         events: LookAhead = nothing_ahead,
         *,
         by_itself: Callable[[Record, str], bool] = lambda record, lane: False,
+        ignored: Callable[[Record, W], bool] = lambda record, work: False,
         alone: bool = False,
     ) -> None:
         self._events = events
+        self._ignored = ignored
         self._by_itself = by_itself
         self._alone = alone
         self.were_given = False
@@ -77,13 +79,13 @@ class QueuedEvents(Generic[W]):
         """Return up to `at_most` next events that the stage can decide together with the current event.
 
         The list ends before an event that must be handled alone: an undecodable or misplaced record, a record at which
-        a worker hung, or a retry of a parked key.
+        a worker hung, a retry of a parked key, or an event of an erased user.
         """
         found: list[tuple[Record, W]] = []
         for record, routed in self._events() if at_most > 0 and not self._alone else ():
             if not isinstance(routed, RoutedEvent) or retry_of(record) is not None:
                 break
-            if self._by_itself(record, routed.lane):
+            if self._by_itself(record, routed.lane) or self._ignored(record, routed.work):
                 break
             found.append((record, routed.work))
             if len(found) == at_most:

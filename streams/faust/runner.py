@@ -24,7 +24,7 @@ from ..engine.codec import tenant_of_lane
 from ..engine.crash_points import CrashPoint
 from ..engine.decision import Rows
 from ..engine.error_boundary import CrashCounter, ErrorBoundary, failure_of
-from ..engine.handler import Handler, Stage
+from ..engine.handler import EventFilter, Handler, Stage
 from ..engine.hangs import Hang
 from ..engine.held_events import TP, BeyondTheEnd, beyond_the_end
 from ..engine.lane_events import Routed
@@ -91,6 +91,7 @@ class StageRunner:
         metrics: StageMetrics,
         build_stage: Callable[[StageRunner], Stage[Any]],
         kept: Callable[[Record], Record] = lambda record: record,
+        events: EventFilter | None = None,
     ) -> None:
         self.name = name
         self.calls = calls
@@ -135,6 +136,7 @@ class StageRunner:
             ahead=self._ahead,
             cover=lambda count: self._lanes.cover(count),
             enter=self.steps.enter,
+            events=events,
         )
         self.app.assignment_begins = self._assignment_begins
         self._lanes: Lanes[LaneItem] = Lanes(

@@ -30,6 +30,8 @@ STRANGER = 12_345
 """Number of a user without rights."""
 TEXT = "Lives in Kraków 日本"
 LINES = (
+    ("erase", *USER, "--dry-run"),
+    ("erase", "--receipt", "e1"),
     ("show", "facts", *TENANT),
     ("show", "facts", *TENANT, "--state", "all", "--json"),
     ("show", "episodes", *TENANT),

@@ -1,0 +1,233 @@
+"""Erasure of a user from the memory that the reflector writes (docs/design/erasure.md).
+
+The command `owners.erase` runs in the lane of one owner. If the owner is the erased user, everything of the owner goes.
+Otherwise the owner's memory is shared: the user's episodes go, facts lose the user's evidence, and a fact without
+other evidence goes. Each batch is an outcome of its own. A command that comes again continues with what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from qdrant_client import models
+
+from ...adapters.ports import StoredPoint, VectorStore
+from ...adapters.vectors.conditions import any_of, equals
+from ...memory.facts.erasures import erase_fact, without_evidence
+from ...memory.facts.transitions import Stamp, Transition
+from ...schemas import ids
+from ...schemas.collections import BLOCKS, EPISODES, FACTS, GROUPS, TASKS
+from ...schemas.commands import Command
+from ...schemas.erasures import OwnerErase
+from ...schemas.facts import Evidence, FactCause, StoredFact
+from ...schemas.groups import StoredGroup
+from ...schemas.outcomes import DeletePoints, Outcome, OutPoint, OutRecord, Source, SwapPoint, Write
+from ...schemas.row_keys import index_key
+from ...schemas.topics import FACTS as FACTS_TOPIC
+from ...schemas.turns import Owner
+from ...streams.engine.decision import StageDecision
+from ...streams.engine.retry import Calls
+from ..common.erased_events import rows_of_lane
+from .edits.versioned import write_record
+from .messages import applied_result, fact_updated
+from .rows import LedgerRow
+from .timers import TASKS as TASK_INDEX
+from .timers import timers_key
+
+BATCH: Final = 100
+"""Facts of one outcome. Each has an event of about a kilobyte, and the outcome must fit into a row."""
+IDS_BATCH: Final = 1_000
+"""Records of another kind in one outcome, which has only their ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerErasure:
+    """One command `owners.erase`."""
+
+    store: VectorStore
+    calls: Calls
+    command: Command
+    args: OwnerErase
+    owner_key: str
+    row: LedgerRow | None
+    """The owner's row; None if it has none."""
+    source: Source
+    stamp: Stamp
+
+    @property
+    def is_own(self) -> bool:
+        """True if the owner is the erased user."""
+        return self.command.owner == Owner(scope="user", id=self.args.user_id)
+
+    async def decisions(self) -> AsyncIterator[StageDecision]:
+        """Yield the outcomes of the command; the last one has its result."""
+        removed = {FACTS: 0, EPISODES: 0, BLOCKS: 0, TASKS: 0, GROUPS: 0}
+        episode_ids: frozenset[str] = frozenset()
+        for collection in (EPISODES, BLOCKS, TASKS) if self.is_own else (EPISODES,):
+            while found := await self._records(collection):
+                removed[collection] += len(found)
+                point_ids = tuple(each.id for each in found)
+                episode_ids |= frozenset(point_ids)
+                yield self._decision(self._deletion(collection, point_ids))
+        async for decision, facts in self._facts(episode_ids):
+            removed[FACTS] += facts
+            yield decision
+        group = await self._group()
+        if group is not None:
+            removed[GROUPS] = 1
+        yield self._last(removed, () if group is None else (group,))
+
+    # ------------------------------------------------------------------------------------------------ facts
+    async def _facts(self, episode_ids: frozenset[str]) -> AsyncIterator[tuple[StageDecision, int]]:
+        """Yield an outcome and its number of facts until the owner has no fact with the user's evidence."""
+        while found := await self._named_facts():
+            facts = [StoredFact.from_payload(each.payload) for each in found]
+            changes = [self._change(fact, episode_ids) for fact in facts]
+            gone = tuple(each.fact.fact_id for each in changes if each.action == "erased")
+            writes: list[Write] = [self._deletion(FACTS, gone)] if gone else []
+            records: list[OutRecord] = [self._event(each) for each in changes]
+            records += [self._tombstone(each) for each in gone]
+            for point, fact, change in zip(found, facts, changes, strict=True):
+                if change.action != "erased":
+                    writes.append(self._swap(point, fact, change))
+            kept = tuple(each.fact.fact_id for each in changes if each.action != "erased")
+            yield self._decision(*writes, records=tuple(records), state_ids=kept), len(facts)
+
+    def _change(self, fact: StoredFact, episode_ids: frozenset[str]) -> Transition:
+        kept = None if self.is_own else without_evidence(fact, self._is_erased, episode_ids, self.stamp)
+        return erase_fact(fact, self.stamp.now) if kept is None else kept
+
+    def _is_erased(self, evidence: Evidence) -> bool:
+        """Return whether the user gave this evidence. Evidence of earlier versions names the session only."""
+        if evidence.user_id is not None:
+            return evidence.user_id == self.args.user_id
+        named = evidence.session_id in self.args.session_ids
+        return named and evidence.command_id is None and self.command.owner.scope != "user"
+
+    async def _named_facts(self) -> Sequence[StoredPoint]:
+        """Return the next facts to erase or to change, at most `BATCH`."""
+        where: list[models.Condition] = [equals("owner_key", self.owner_key)]
+        if self.is_own:
+            return await self._select(FACTS, where, limit=BATCH)
+        named: list[models.Condition] = [equals("evidence[].user_id", self.args.user_id)]
+        if self.args.session_ids:
+            named.append(any_of("evidence[].session_id", list(self.args.session_ids)))
+        found = await self._select(FACTS, [*where, models.Filter(should=named)])
+        touched = [each for each in found if any(map(self._is_erased, StoredFact.from_payload(each.payload).evidence))][
+            :BATCH
+        ]
+        dense = await self.calls.call(
+            "store",
+            lambda: self.store.get(
+                FACTS, tenant_id=self.command.tenant_id, ids=[each.id for each in touched], with_dense=True
+            ),
+        )
+        return [dense[each.id] for each in touched if each.id in dense]
+
+    def _swap(self, point: StoredPoint, before: StoredFact, change: Transition) -> SwapPoint:
+        made = OutPoint(
+            id=before.fact_id, payload=change.fact.to_payload(), dense=point.dense, text=change.fact.content
+        )
+        return SwapPoint(collection=FACTS, point=made, expected_version=before.version, cause=self.stamp.cause)
+
+    def _event(self, change: Transition) -> OutRecord:
+        cause = FactCause(command_id=self.command.command_id, issued_by=self.command.issued_by)
+        return fact_updated(change, cause=cause, at=self.stamp.now)
+
+    def _tombstone(self, fact_id: str) -> OutRecord:
+        key = ids.fact_key(self.command.tenant_id, fact_id)
+        return OutRecord(topic=FACTS_TOPIC.name, key=key.encode(), value=None)
+
+    # ------------------------------------------------------------------------------------------------ other records
+    async def _records(self, collection: str) -> Sequence[StoredPoint]:
+        """Return the next records to delete, at most `IDS_BATCH`."""
+        if not await self.calls.call("store", lambda: self.store.exists(collection)):
+            return ()
+        where: list[models.Condition] = [equals("owner_key", self.owner_key)]
+        if not self.is_own:
+            where.append(equals("user_id", self.args.user_id))
+        return await self._select(collection, where, limit=IDS_BATCH, fields=("owner_key",))
+
+    async def _group(self) -> Write | None:
+        """Return the write that takes the user and missing records out of the owner's group, or None."""
+        if not await self.calls.call("store", lambda: self.store.exists(GROUPS)):
+            return None
+        record_id, tenant_id = ids.group_record_id(self.owner_key), self.command.tenant_id
+        found = await self.calls.call("store", lambda: self.store.get(GROUPS, tenant_id=tenant_id, ids=[record_id]))
+        if record_id not in found:
+            return None
+        group = StoredGroup.from_payload(found[record_id].payload)
+        user = Owner(scope="user", id=self.args.user_id)
+        facts = await self.calls.call("store", lambda: self.store.get(FACTS, tenant_id=tenant_id, ids=group.fact_ids))
+        members = tuple(each for each in group.members if each != user)
+        kept = tuple(each for each in group.fact_ids if each in facts)
+        if (members, kept) == (group.members, group.fact_ids):
+            return None
+        after = group.model_copy(
+            update={
+                "members": members,
+                "member_keys": tuple(each.key(tenant_id) for each in members),
+                "fact_ids": kept,
+                "version": group.version + 1,
+                "updated_at": self.stamp.now,
+                "reason": "",
+            }
+        )
+        return write_record(GROUPS, record_id, after.to_payload(), cause=self.stamp.cause)
+
+    async def _select(
+        self,
+        collection: str,
+        where: Sequence[models.Condition],
+        *,
+        limit: int | None = None,
+        fields: Sequence[str] | None = None,
+    ) -> Sequence[StoredPoint]:
+        return await self.calls.call(
+            "store",
+            lambda: self.store.select(
+                collection,
+                tenant_id=self.command.tenant_id,
+                where=models.Filter(must=list(where)),
+                limit=limit,
+                fields=fields,
+            ),
+        )
+
+    # ------------------------------------------------------------------------------------------------ outcomes
+    def _deletion(self, collection: str, point_ids: tuple[str, ...]) -> DeletePoints:
+        return DeletePoints(collection=collection, tenant_id=self.command.tenant_id, ids=point_ids)
+
+    def _decision(
+        self, *writes: Write, records: tuple[OutRecord, ...] = (), state_ids: tuple[str, ...] = ()
+    ) -> StageDecision:
+        """Return an outcome in the owner's row. It replaces the row's last outcome, which may have content."""
+        outcome = Outcome(
+            source=self.source,
+            writes=writes,
+            records=records,
+            tenant_id=self.command.tenant_id,
+            state_ids=state_ids,
+        )
+        return self._row().decision(self.owner_key, outcome)
+
+    def _row(self) -> LedgerRow:
+        return LedgerRow() if self.is_own or self.row is None else self.row
+
+    def _last(self, removed: dict[str, int], writes: tuple[Write, ...]) -> StageDecision:
+        """Return the outcome that ends the command: rows are deleted after all other effects."""
+        rows = rows_of_lane(self.args.row_keys, self.owner_key)
+        if self.is_own:
+            own = (timers_key(self.owner_key), index_key(TASK_INDEX, self.owner_key), self.owner_key)
+            rows = (*(each for each in rows if each not in own), *own)
+        else:
+            rows = tuple(each for each in rows if each != self.owner_key)
+        result = applied_result(self.command, self.owner_key, {**removed}, at=self.stamp.now)
+        outcome = Outcome(
+            source=self.source, writes=writes, records=(result,), cleanup=rows, tenant_id=self.command.tenant_id
+        )
+        if not self.is_own and self.row is None and not any(removed.values()):
+            return StageDecision(outcome)  # an owner that memory does not know gets no row
+        return self._row().decision(self.owner_key, outcome)

@@ -1,0 +1,62 @@
+"""Erasure of a user from facts: the form of an erased fact in its event, and a shared fact without the user's
+evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from ...schemas import ids
+from ...schemas.facts import APPLIED_KEPT, Decision, Evidence, StoredFact
+from .transitions import Stamp, Transition
+
+ERASED_TEXT: Final = "[erased]"
+"""Text of an erased fact in its event."""
+_DECISION: Final = Decision(stage="erase")
+
+
+def erase_fact(fact: StoredFact, now: datetime) -> Transition:
+    """Return the change for the event of an erased fact: its ids and its version, without text. The state is
+    `forgotten`, so that a reader that does not know the action drops the fact, too."""
+    erased = StoredFact(
+        fact_id=fact.fact_id,
+        version=fact.version + 1,
+        tenant_id=fact.tenant_id,
+        owner=fact.owner,
+        owner_key=fact.owner_key,
+        subject="user",
+        content=ERASED_TEXT,
+        category="knowledge",
+        confidence=0.0,
+        state="forgotten",
+        valid_from=now,
+        recorded_at=now,
+        embedder=fact.embedder,
+        content_hash=ids.content_hash(ERASED_TEXT),
+    )
+    return Transition("erased", erased, None, "", _DECISION)
+
+
+def without_evidence(
+    fact: StoredFact, is_erased: Callable[[Evidence], bool], episode_ids: frozenset[str], stamp: Stamp
+) -> Transition | None:
+    """Return a shared fact without the evidence of an erased user, or None if it has no other evidence.
+
+    `episode_ids`: deleted episodes, which the fact must not name any more. The event has no `before`, because the
+    earlier version has the user's quotes.
+    """
+    kept = tuple(each for each in fact.evidence if not is_erased(each))
+    if not kept:
+        return None
+    users = sum((each.trust or fact.trust) == "user" for each in kept)
+    changed = fact.model_copy(
+        update={
+            "version": fact.version + 1,
+            "evidence": kept,
+            "source_episode_ids": tuple(each for each in fact.source_episode_ids if each not in episode_ids),
+            "reinforcement_count": min(fact.reinforcement_count, max(0, users - 1)),
+            "applied": (*fact.applied, stamp.cause)[-APPLIED_KEPT:],
+        }
+    )
+    return Transition("updated", changed, None, "evidence was erased", _DECISION)

@@ -1,0 +1,1 @@
+"""Erasure of a user: the run, the scan, and the receipt (docs/design/erasure.md)."""
