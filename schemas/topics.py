@@ -10,6 +10,9 @@ STAGES: tuple[StageName, ...] = ("recorder", "observer", "reflector", "consolida
 CleanUp = Literal["delete", "compact"]
 
 _DAY_MS = 24 * 60 * 60 * 1000
+COMPACTED = (("max.compaction.lag.ms", str(7 * _DAY_MS)),)
+"""Setting of compacted topics with data of users: without it, a topic keeps an erased record until it has enough other
+records (docs/design/erasure.md)."""
 LARGE_MESSAGE_BYTES = 4 * 1024 * 1024
 """`max.message.bytes` of changelogs and dead-letter topics, and the producer's largest request."""
 
@@ -52,7 +55,7 @@ COMMANDS = Topic(
 )
 EPISODES_RECORDED = Topic("memory.episodes.recorded", "owner", "delete", 7, ("reflector",), ("consolidation",))
 FACTS_UPDATED = Topic("memory.facts.updated", "owner", "delete", 30, ("reflector",), ("anyone",))
-FACTS = Topic("memory.facts", "tenant/fact_id", "compact", None, ("reflector",), ("anyone",))
+FACTS = Topic("memory.facts", "tenant/fact_id", "compact", None, ("reflector",), ("anyone",), config=COMPACTED)
 TASKS_DUE = Topic("memory.tasks.due", "owner", "delete", 7, ("reflector",), ("anyone",))
 RECALLED = Topic("memory.recalled", "owner", "delete", 1, ("recall",), ("consolidation",))
 RESULTS = Topic(
@@ -67,6 +70,7 @@ ERASURES = Topic(
     ("operators", "erasers"),
     ("every process",),
     partitions=1,
+    config=COMPACTED,
 )
 
 TOPICS: tuple[Topic, ...] = (
@@ -85,7 +89,7 @@ TOPICS: tuple[Topic, ...] = (
 )
 BY_NAME: dict[str, Topic] = {topic.name: topic for topic in TOPICS}
 
-PARKED = Topic("memory-parked", "stage/table key", "compact", None, STAGES, STAGES, partitions=1)
+PARKED = Topic("memory-parked", "stage/table key", "compact", None, STAGES, STAGES, partitions=1, config=COMPACTED)
 """Topic of parked keys, whose last outcome cannot be applied, and of records that ended workers. Only stages read and
 write this topic."""
 
@@ -135,7 +139,7 @@ def changelog_of(stage: StageName) -> Topic | None:
         (stage,),
         (stage,),
         large=True,
-        config=(("min.compaction.lag.ms", str(_DAY_MS)), ("compression.type", "zstd")),
+        config=(("min.compaction.lag.ms", str(_DAY_MS)), *COMPACTED, ("compression.type", "zstd")),
     )
 
 

@@ -2,7 +2,8 @@
 
 A pass first makes a plan (`plan`), on a separate connection, in one snapshot, and with a limited number of keys. Then
 it removes records in short transactions. The cleaner works like Kafka's cleaner, with Kafka's settings
-`cleanup.policy`, `retention.ms`, `min.compaction.lag.ms`, `min.cleanable.dirty.ratio` and `delete.retention.ms`. It
+`cleanup.policy`, `retention.ms`, `min.compaction.lag.ms`, `max.compaction.lag.ms`, `min.cleanable.dirty.ratio` and
+`delete.retention.ms`. It
 ignores `retention.bytes`, `segment.*` and `compression.type`. It removes less than Kafka in two cases. First, the last
 record of a partition always stays, so that no reader waits for an end offset that no longer exists. Second, retention
 stops at the lowest committed offset of any group, so that a machine that was off for longer than the retention still
@@ -120,7 +121,7 @@ def _compaction(
     due = state.horizon and now >= state.horizon_at + _number(config, "delete.retention.ms", _DAY_MS)
     dirty = state.next - 1 - state.cleaned
     ratio = _number(config, "min.cleanable.dirty.ratio", 0.5)
-    if dirty <= 0 or dirty < ratio * (dirty + state.kept):
+    if dirty <= 0 or (dirty < ratio * (dirty + state.kept) and not _is_overdue(conn, config, part, state, now=now)):
         if not due:
             return None
         latest, cleaned = dict[bytes, int](), state.cleaned
@@ -153,6 +154,12 @@ def _compaction(
     waiting = state.horizon and not due
     horizon, horizon_at = (state.horizon, state.horizon_at) if waiting else (cleaned if tombstones else 0, now)
     return Plan(part, tuple(remove), state.first, cleaned, seen - len(remove), horizon, horizon_at)
+
+
+def _is_overdue(conn: sqlite3.Connection, config: Mapping[str, str], part: int, state: _Part, *, now: int) -> bool:
+    """Return whether the oldest uncleaned record is older than `max.compaction.lag.ms`."""
+    lag = _number(config, "max.compaction.lag.ms", 0)
+    return lag > 0 and _old_until(conn, part, (state.cleaned, state.next), now - lag, now=now) > state.cleaned
 
 
 def _old_until(conn: sqlite3.Connection, part: int, offsets: tuple[int, int], oldest: float, *, now: int) -> int:

@@ -30,7 +30,8 @@ def _end(name: str, config: Mapping[str, str], moment: datetime) -> LogEnd:
     kept: list[tuple[str, timedelta | None]]
     if "compact" in config.get("cleanup.policy", "delete"):
         kept = [
-            ("max.compaction.lag.ms", _time(config, "max.compaction.lag.ms", None)),
+            ("max.compaction.lag.ms", _time(config, "max.compaction.lag.ms", None)),  # the values go
+            ("max.compaction.lag.ms", _time(config, "max.compaction.lag.ms", None)),  # the tombstones, later
             ("delete.retention.ms", _time(config, "delete.retention.ms", _DAY_MS)),
         ]
     else:

@@ -20,6 +20,7 @@ EXPECTED = {
     "memory.facts": ("tenant/fact_id", "compact", None),
     "memory.commands.results": ("command id", "delete", 1),
     "memory.policies": ("tenant", "compact", None),
+    "memory.erasures": ("user hash, or receipt", "compact", None),
 }
 READ = {
     "recorder": {"memory.turns"},
@@ -50,7 +51,7 @@ def test_what_each_stage_reads(stage: topics.StageName) -> None:
 def test_settings_are_kafkas() -> None:
     by_name = {t.name: t.settings() for t in catalogue()}
     assert by_name["memory.turns"] == {"cleanup.policy": "delete", "retention.ms": str(30 * DAY)}
-    assert by_name["memory.facts"] == {"cleanup.policy": "compact"}
+    assert by_name["memory.facts"] == {"cleanup.policy": "compact", "max.compaction.lag.ms": str(7 * DAY)}
     assert by_name["memory.turns.dlq"] == {
         "cleanup.policy": "delete",
         "retention.ms": str(30 * DAY),
@@ -60,6 +61,7 @@ def test_settings_are_kafkas() -> None:
         "cleanup.policy": "compact",
         "max.message.bytes": str(4 * 1024 * 1024),
         "min.compaction.lag.ms": str(DAY),
+        "max.compaction.lag.ms": str(7 * DAY),
         "compression.type": "zstd",
     }
 
@@ -68,6 +70,10 @@ def test_settings_are_kafkas() -> None:
 def test_partition_counts(default: int, letters: int, work: int) -> None:
     for topic in catalogue():
         expected = (
-            1 if topic.name in ("memory.policies", "memory-parked") else letters if topic.name in LETTERS else work
+            1
+            if topic.name in ("memory.policies", "memory.erasures", "memory-parked")
+            else letters
+            if topic.name in LETTERS
+            else work
         )
         assert topics.partitions_of(topic, default=default) == expected
