@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints
@@ -72,9 +71,9 @@ class Evidence(Contract):
     """Origin of the evidence. Null: an earlier version recorded it; then the fact's trust applies."""
     command_id: CommandId | None = None
     """The command of a manual edit; null for a turn."""
-    user_id: Annotated[GivenId | None, Field(exclude_if=operator.not_)] = None
-    """The user of the turn, in a fact of another owner than this user. It is absent in other facts, in manual edits,
-    and in evidence of earlier versions."""
+    user_id: GivenId | None = None
+    """The user of the turn, in a fact of another owner than this user. Null in other facts, in manual edits, and in
+    evidence of earlier versions."""
 
 
 class Fact(Contract):
