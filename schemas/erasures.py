@@ -52,7 +52,7 @@ class OwnerErase(Contract):
 
 
 class ErasedPlace(Contract):
-    """What an erasure removed from a collection or a table, and what a scan still finds there."""
+    """Numbers of the records of one collection, table or topic: removed by the erasure, and found by its last scan."""
 
     place: str
     """Name of the collection, table or topic."""

@@ -1,8 +1,8 @@
 """Erasure of a user from the memory that consolidation writes (docs/design/erasure.md).
 
 The command `upkeep.erase` runs in the lane of one owner. If the owner is the erased user, everything of the owner goes.
-Otherwise the owner's memory is shared: the archived texts of the user's episodes go, and the digest, which may tell
-about the user; a later run writes it again.
+Otherwise the owner's memory is shared: the archived texts of the user's episodes go, and the digest, which may contain
+the user's facts. A later run writes the digest again.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The command `owners.erase` runs in the lane of one owner. If the owner is the erased user, everything of the owner goes.
 Otherwise the owner's memory is shared: the user's episodes go, facts lose the user's evidence, and a fact without
-other evidence goes. Each batch is an outcome of its own. A command that comes again continues with what is left.
+other evidence goes. Each batch is an outcome of its own. A repeated command erases the rest.
 """
 
 from __future__ import annotations
@@ -61,6 +61,10 @@ class OwnerErasure:
         """True if the owner is the erased user."""
         return self.command.owner == Owner(scope="user", id=self.args.user_id)
 
+    @property
+    def _is_of_a_user(self) -> bool:
+        return self.command.owner is not None and self.command.owner.scope == "user"
+
     async def decisions(self) -> AsyncIterator[StageDecision]:
         """Yield the outcomes of the command; the last one has its result."""
         removed = {FACTS: 0, EPISODES: 0, BLOCKS: 0, TASKS: 0, GROUPS: 0}
@@ -104,7 +108,7 @@ class OwnerErasure:
         if evidence.user_id is not None:
             return evidence.user_id == self.args.user_id
         named = evidence.session_id in self.args.session_ids
-        return named and evidence.command_id is None and self.command.owner.scope != "user"
+        return named and evidence.command_id is None and not self._is_of_a_user
 
     async def _named_facts(self) -> Sequence[StoredPoint]:
         """Return the next facts to erase or to change, at most `BATCH`."""

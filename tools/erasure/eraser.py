@@ -315,7 +315,7 @@ async def read_marker(log: Log, erasure_id: str) -> ErasureMarker | None:
 
 
 async def check_again(store: VectorStore, log: Log, receipt: ErasureReceipt, *, tenant_id: str) -> ErasureReceipt:
-    """Scan again for the user of a receipt. Return the receipt with what the scan found. Records of a user who came
+    """Scan again for the user of a receipt. Return the receipt with the new numbers. Records of a user who came
     back are found, too."""
     traces = UserTraces(tenant_id, receipt.user_hash)
     found = await UserScan(store=store, log=log, tenant_id=tenant_id, traces=traces).run()

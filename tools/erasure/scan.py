@@ -23,7 +23,7 @@ PAGE: Final = 1_000
 
 @dataclass(slots=True)
 class UserRecords:
-    """What a scan found of a user."""
+    """Records of a user, found by a scan."""
 
     places: dict[str, ErasedPlace] = field(default_factory=dict)
     sessions: set[str] = field(default_factory=set)
@@ -38,7 +38,7 @@ class UserRecords:
     """Sessions of evidence that does not name its user, by key of an owner that is not a user. Only facts of earlier
     versions have such evidence."""
     others: set[str] = field(default_factory=set)
-    """Those of these sessions whose id another user has, too."""
+    """The sessions in `unnamed` whose id another user has, too."""
 
     @property
     def sessions_of_evidence(self) -> set[str]:
