@@ -179,7 +179,7 @@ class Consolidation:
         if isinstance(work, OwnerCommand) and work.command.kind == ERASE_UPKEEP:
             async for erasing in self._erase(work, record, rows):
                 yield erasing
-            self._set_reminder(ProgressRow.load(rows, work.owner_key), work.owner_key, record.position.partition)
+            self._set_reminders(ProgressRow.load(rows, work.owner_key), work.owner_key, record.position.partition)
             return
         row = ProgressRow.load(rows, work.owner_key)
         if not row.has_handled(source_of(record, work.event_id)):
