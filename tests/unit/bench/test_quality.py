@@ -272,7 +272,12 @@ def test_other_words_say_the_same_gold() -> None:
     ],
 )
 def test_the_oracle_judges_by_the_gold(known: str, new: str, decision: str) -> None:
-    told = oracle(TUNE)(ask(task="judge", user=f"[p1]\nknown: {known}\nnew: {new}"))
+    told = oracle(TUNE)(
+        ask(
+            task="judge",
+            user=f"[p1]\nknown: {known}\n  said 2026-11-20 10:01: so\nnew: {new}\n  said 2026-11-20 10:02: so",
+        )
+    )
     assert isinstance(told, dict)
     assert told["judgements"] == [{"pair_id": "p1", "decision": decision, "reason": "by the gold"}]
 
