@@ -27,6 +27,7 @@ from ..streams.log.port import Log
 from ..streams.senders.commands import CommandPort
 from ..streams.senders.turns import TurnSender
 from ..tools.editor import MemoryEditor
+from ..tools.importing.importer import MemoryImporter
 from ..tools.tool_port import ToolPort
 from . import (
     context,
@@ -34,6 +35,7 @@ from . import (
     export,
     health,
     held_records,
+    imports,
     maintenance,
     openapi,
     problems,
@@ -90,6 +92,7 @@ class Services:
     stage_lags: ReadLags
     verbatim_reader: VerbatimReader
     exporter: MemoryExporter
+    importer: MemoryImporter
     editor: MemoryEditor
     tools: ToolPort
     readiness: Readiness
@@ -193,6 +196,9 @@ def create_app(
         verbatim.router(verbatim_reader=services.verbatim_reader, credentials=credentials, now=services.now)
     )
     app.include_router(export.router(exporter=services.exporter, pools=pools, credentials=credentials, limits=limits))
+    app.include_router(
+        imports.router(importer=services.importer, places=pools.commands, credentials=credentials, limits=limits)
+    )
     app.include_router(
         maintenance.router(
             commands=services.commands,

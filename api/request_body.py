@@ -7,6 +7,7 @@ are strict: a number is not a string.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Collection
 from typing import Final, NoReturn, TypeVar
 
 from fastapi import Request
@@ -24,14 +25,16 @@ GZIP: Final = frozenset({"gzip", "x-gzip"})
 GZIP_FORMAT: Final = zlib.MAX_WBITS | 16
 
 
-async def read_body(request: Request, *, limit: int) -> bytes:
-    """Return the decompressed bytes of the body. Raises Problem: 413, 415, or 422 for invalid gzip.
+async def read_body(request: Request, *, limit: int, also: Collection[str] = ()) -> bytes:
+    """Return the decompressed bytes of the body. Raises Problem: 413, 415, or 422 for invalid gzip. `also`: content
+    types that are accepted besides JSON.
 
     A body without a content type is refused, too: a web page can send such a body to another site without a CORS
     preflight.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+    is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+    if not is_json and kind not in also:
         raise unsupported_media_type("send JSON, with Content-Type: application/json")
     return await _read(request, limit=limit)
 

@@ -58,6 +58,7 @@ COMMANDS = {
     "policies": "Show, check and set the policies of tenants.",
     "export": "Write every record of a user or a tenant to a file.",
     "erase": "Erase a user: everything that memory has of them, for ever.",
+    "import": "Restore the memory of an export.",
     "tables": "Continue after a stage lost part of its table.",
     "rebuild": "Rebuild the facts in Qdrant from the log.",
     "dlq": "List and show dead letters, and put them back on their topics.",
@@ -76,6 +77,7 @@ MODULES = {
     **dict.fromkeys(REVIEW, "review"),
     **dict.fromkeys(EDITS, "edit"),
     **dict.fromkeys(HELD, "held"),
+    "import": "import_memory",
 }
 """The module in commands/ of each command, if module and command have different names."""
 
@@ -109,7 +111,7 @@ class LazyCommands(click.Group):
             return None
         with collection_paused(), hidden_package(FASTEMBED), deferred_models("qdrant_client"):
             module = importlib.import_module(f".commands.{MODULES.get(cmd_name, cmd_name)}", __package__)
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, "import_memory" if cmd_name == "import" else cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -25,6 +25,7 @@ from .errors import (
     Unavailable,
 )
 from .http_client import Api, Context, Recalled, SaidTurn, TurnReport, Verbatim
+from .import_file import ImportRefused
 from .memory import Memory, connect
 from .tools import ToolCallError, Tools
 from .updates import BEGINNING, NOW, STATE, Update
@@ -38,6 +39,7 @@ __all__ = [
     "BlockingMemory",
     "ClientError",
     "Context",
+    "ImportRefused",
     "InvalidTurn",
     "KafkaSecurity",
     "Memory",

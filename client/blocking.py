@@ -8,12 +8,14 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mappi
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pydantic import JsonValue
 
 from ..schemas.digests import Digest
 from ..schemas.facts import Fact
+from ..schemas.imports import ImportReport
 from ..schemas.profile import Profile
 from ..schemas.turns import Owner
 from ..streams.log.kafka_security import KafkaSecurity
@@ -97,6 +99,10 @@ class BlockingMemory:
         finally:
             if self._loop.is_running():
                 self._wait(lines.aclose())
+
+    def import_file(self, path: str | Path, /, **fields: JsonValue) -> ImportReport:
+        """Import a file that an export wrote; see `Api.import_file`."""
+        return self._wait(self._memory.api.import_file(path, **fields))
 
     def fact(self, fact_id: str, **fields: JsonValue) -> Fact:
         return self._wait(self._memory.api.fact(fact_id, **fields))

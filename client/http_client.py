@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from ..schemas.digests import Digest
 from ..schemas.facts import Fact
+from ..schemas.imports import ImportReport
 from ..schemas.profile import Profile
 from ..schemas.recall import RecalledItem
 from ..schemas.working_set import StoredMessage
@@ -36,6 +38,7 @@ from .errors import (
     translate_errors,
 )
 from .export import ExportCalls, export_lines
+from .imports import import_file
 from .turns import Privacy, TurnLike, encode_turn
 
 WAIT_FIRST, WAIT_MAX = 0.2, 5.0
@@ -220,6 +223,15 @@ class Api(Edits):
         the server sends nothing for the time limit of a call.
         """
         return export_lines(ExportCalls(self.http, self.timeout, error_of), long_names(fields))
+
+    async def import_file(self, path: str | Path, /, **fields: JsonValue) -> ImportReport:
+        """Import a file that an export wrote, in parts. A part is sent again until the server has answered; records
+        that memory has are skipped.
+
+        `fields` are the parameters of `POST /v1/import`: tenant_id, user_id, dedup, dry_run. Raises ImportRefused for a
+        file that is not an export.
+        """
+        return await import_file(Path(path), self.call, long_names(fields))
 
     async def call(self, method: str, path: str, **request: Any) -> httpx.Response:
         """Send a request, and repeat it while the server is unavailable. Raises the error that `error_of` returns."""

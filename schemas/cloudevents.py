@@ -28,6 +28,9 @@ REKEYED_HEADER = "memstream-rekeyed"
 MOVED_HEADER = "memstream-moved-to"
 """Header of a tombstone on memory.facts that erases nothing. Its value is the number of the partition that has the key
 now."""
+RESTORED_HEADER = "memstream-restored"
+"""Header of a record on memory.turns that has a turn of an export (`TurnToRestore`). The recorder stores its messages,
+and the observer skips it: its memories are restored, too."""
 MASKED_HEADER = "memstream-masked"
 """Header of a dead letter whose value differs from the refused record, because a secret in it is masked."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from . import commands, erasures
+from . import commands, erasures, restore
 from .base import Contract
 from .edits import blocks, episodes, facts, groups, procedures, prospective, working
 from .topics import COMMANDS, COMMANDS_SESSION, StageName
@@ -26,6 +26,8 @@ ERASE_OWNER: Final = "owners.erase"
 ERASE_UPKEEP: Final = "upkeep.erase"
 ERASING: Final = frozenset((ERASE_SESSION, ERASE_OWNER, ERASE_UPKEEP))
 """Kinds of the commands of an erasure (docs/design/erasure.md)."""
+RESTORE_LINKS: Final = "restore.links"
+"""Kind of a command that consolidation applies to the row of an owner's recalls."""
 MemoryTier = Literal["episodic", "semantic", "digest"]
 
 
@@ -89,6 +91,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         ("blocks.detach", blocks.BlockAttach, blocks.BlockAttached),
         ("procedures.activate", procedures.ProcedureActivate, procedures.ProcedureActivated),
         ("procedures.deactivate", procedures.ProcedureActivate, procedures.ProcedureActivated),
+        ("restore.session", restore.RecordsRestore, restore.RecordsRestored),
     ),
     *_kinds(
         "owner",
@@ -131,6 +134,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         ("groups.attach", groups.GroupAttach, groups.GroupChanged),
         ("groups.detach", groups.GroupAttach, groups.GroupChanged),
         ("groups.remove", groups.GroupRemove, groups.GroupChanged),
+        ("restore.owner", restore.RecordsRestore, restore.RecordsRestored),
     ),
     *_kinds(
         "owner",
@@ -159,6 +163,8 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         (ERASE_UPKEEP, erasures.OwnerErase, None),
         ("procedures.define", procedures.ProcedureDefine, procedures.ProcedureChanged),
         ("procedures.remove", procedures.ProcedureRemove, procedures.ProcedureChanged),
+        ("restore.upkeep", restore.RecordsRestore, restore.RecordsRestored),
+        (RESTORE_LINKS, restore.RecordsRestore, restore.RecordsRestored),
     ),
 )
 BY_ADDRESS: Final[dict[tuple[Address, str], CommandKind]] = {(each.address, each.name): each for each in KINDS}

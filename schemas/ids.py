@@ -209,6 +209,18 @@ def request_hash(args: Mapping[str, Any], idempotency_key: str) -> str:
     return hmac.new(idempotency_key.encode("utf-8", "surrogatepass"), text.encode(), "sha256").hexdigest()
 
 
+def moved_id(target: str, record: str) -> str:
+    """Derive the id of a record that an import moves to another owner. `target`: the key of the owner, or the encoded
+    tenant."""
+    return _derive(f"moved/{target}/{record}")
+
+
+def restore_command_id(source: str, args: Mapping[str, Any]) -> str:
+    """Derive the id of a command of an import. It begins with the source, by which records of one import are known."""
+    text = json.dumps(args, sort_keys=True, ensure_ascii=True)
+    return f"restore/{source}/{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
 def label_id(session: str, turn_id: str) -> str:
     return _derive(f"label/{session}/{turn_id}")
 

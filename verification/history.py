@@ -16,10 +16,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Final
 
 from pydantic import ValidationError
 
 from ..adapters.ports import VectorStore
+from ..agents.common.restored_turns import is_restored_turn
 from ..agents.observer.rows import SessionRow, WaitingTurn, session_of_waiting_key
 from ..memory.policies import MemoryPolicy
 from ..memory.tenant_policies import TurnPolicies
@@ -83,6 +85,10 @@ _DOWNSTREAM_FIRST = (
     COMMANDS_SESSION.name,
     TURNS.name,
 )
+
+
+RESTORES: Final = "restore."
+"""Beginning of the kinds of commands that restore records of an export."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +289,8 @@ class _Reader:
             self._refused(row)
         elif self._keep(row.tenant_id):
             self._history.commands.append(row)
+            if row.kind.startswith(RESTORES):
+                self._history.restored.add(row.key)
 
     def _observed(self, record: Record) -> None:
         self._original(record)
@@ -310,6 +318,9 @@ class _Reader:
 
     def _turn(self, record: Record) -> None:
         self._original(record)
+        if is_restored_turn(record):
+            self._history.restored.add(decoding.key_of(record))
+            return
         partitions, now = self._history.counts.of(record.position), datetime.now(UTC)
         read = decoding.turn(record, partitions=partitions, policy=self._policy, now=now)
         if isinstance(read, Refusal):

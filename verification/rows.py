@@ -318,6 +318,9 @@ class History:
     counts: PartitionCounts = field(default_factory=PartitionCounts)
     unread_deleted: tuple[UnreadDeleted, ...] = ()
     """Records of the last 30 days that retention deleted before a stage had read them."""
+    restored: set[str] = field(default_factory=set)
+    """Keys of owners and sessions with imported records. The log lacks the causes of these records, and the ids of
+    records that moved to another owner follow from no cause."""
     moved: tuple[str, ...] = ()
     """Topics that grew and commits that advanced during the reading."""
     turns: list[TurnRow] = field(default_factory=list)
@@ -366,7 +369,11 @@ class History:
     def is_complete(self, topic: str, key: str) -> bool:
         """Return whether every record that was ever sent under this key is still in the topic."""
         spans = self.spans.get(topic, ())
-        return bool(spans) and all(spans[each].is_complete for each in self._partitions_of(topic, key))
+        return (
+            key not in self.restored
+            and bool(spans)
+            and all(spans[each].is_complete for each in self._partitions_of(topic, key))
+        )
 
     def _partitions_of(self, topic: str, key: str) -> Collection[int]:
         now = len(self.spans.get(topic, ()))

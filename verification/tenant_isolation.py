@@ -41,7 +41,7 @@ def no_read_crosses_tenants(history: History, expected: Expected) -> InvariantVe
         owners.setdefault(turn.name, set()).add(turn.owner_key)
     _observed(history, owners, findings)
     for event in (each for rows in history.events.values() for each in rows):
-        _event(event, origins, findings)
+        _event(history, event, origins, findings)
     for state in history.states.values():
         if state.fact is not None:
             key = ids.fact_key(state.fact.tenant_id, state.fact.fact_id)
@@ -71,7 +71,7 @@ def _observed(history: History, owners: dict[TurnName, set[str]], findings: Find
                     )
 
 
-def _event(event: EventRow, origins: dict[str, ObservationOrigin], findings: Findings) -> None:
+def _event(history: History, event: EventRow, origins: dict[str, ObservationOrigin], findings: Findings) -> None:
     facts = (event.fact,) if event.before is None else (event.fact, event.before)
     same = all((fact.tenant_id, fact.owner_key) == (event.tenant_id, event.owner_key) for fact in facts)
     findings.require(same and event.key == event.owner_key, "an event mixes owners or tenants", event.position)
@@ -79,7 +79,8 @@ def _event(event: EventRow, origins: dict[str, ObservationOrigin], findings: Fin
         origin = origins.get(observation_id)
         if origin is not None and origin.row.owner_key != event.owner_key:
             findings.found("an event's cause is an observation of another owner", event.position, origin.row.position)
-    if event.fact.version == 1 and not _derived(event.fact, event.observation_ids, event.command_id):
+    restored = event.owner_key in history.restored
+    if event.fact.version == 1 and not restored and not _derived(event.fact, event.observation_ids, event.command_id):
         findings.found("a fact's id follows neither from its observation nor from its command", event.position)
 
 
@@ -95,7 +96,7 @@ def _evidence(
 ) -> None:
     if piece.command_id is not None:
         stated = ids.edit_observation_id(piece.owner_key, piece.command_id)
-        by_command = (piece.turn_id, piece.observation_id) == (stated, stated)
+        by_command = (piece.turn_id, piece.observation_id) == (stated, stated) or piece.owner_key in history.restored
         findings.require(by_command, "a fact's evidence does not match its command", where)
         return
     origin = origins.get(piece.observation_id)
@@ -114,7 +115,7 @@ def _points(
 ) -> None:
     for point in history.points.get(EPISODES, ()):
         findings.require(
-            point.id == ids.episode_id(point.observation_id),
+            point.owner_key in history.restored or point.id == ids.episode_id(point.observation_id),
             "an episode's id does not match its observation",
             str(point),
         )
@@ -122,7 +123,8 @@ def _points(
             _summary(history, point, findings)
         elif point.command_id is not None:
             stated = ids.edit_observation_id(point.owner_key, point.command_id)
-            findings.require(point.observation_id == stated, "an episode does not match its command", str(point))
+            by_command = point.observation_id == stated or point.owner_key in history.restored
+            findings.require(by_command, "an episode does not match its command", str(point))
         else:
             _of_origin(history, point, origins, findings)
     _archive(history, findings)
@@ -157,7 +159,7 @@ def _archive(history: History, findings: Findings) -> None:
     for words in history.points.get(ARCHIVE, ()):
         episode_id = ids.episode_id(words.observation_id)
         findings.require(
-            words.id == ids.archive_id(episode_id),
+            words.owner_key in history.restored or words.id == ids.archive_id(episode_id),
             "archived words have an id that does not match their episode",
             str(words),
         )

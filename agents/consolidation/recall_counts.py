@@ -15,29 +15,38 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, ValidationError
 
 from ...adapters.ports import StoredPoint, VectorStore
-from ...memory.recall.links import Links, strengthen_links
+from ...memory.recall.links import Links, packed_links, strengthen_links
 from ...memory.recall.recall_counters import episode_recall_fields, fact_recall_fields
 from ...memory.tenant_policies import TenantPolicies
 from ...memory.upkeep.gist import access_fields
 from ...schemas import ids
 from ...schemas.archive import ArchivedText
+from ...schemas.base import REASON_MAX, explain
 from ...schemas.collections import ARCHIVE, EPISODES, FACTS, LINKS
+from ...schemas.command_kinds import RESTORE_LINKS
+from ...schemas.commands import CommandResult, ResultError
 from ...schemas.episodes import StoredEpisode
+from ...schemas.export import ExportedLinks
 from ...schemas.facts import StoredFact
 from ...schemas.links import StoredLinks
 from ...schemas.outcomes import Outcome, OutPoint, PutPoints, SetFields
 from ...schemas.recall import RecalledRef, RecallReport, Tier
+from ...schemas.restore import RecordsRestore
 from ...streams.engine.decision import Rows, StageDecision
 from ...streams.engine.handler import source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
+from ...streams.senders.commands import result_record
 from ..common.handled_until import HandledUntil
 from ..common.outcomes import OutcomeRow
+from ..common.owner_routing import OwnerCommand
+from ..common.restored import RestoreCount, decoded_records, is_of_owner
 from ..common.seen_ids import SeenIds
+from .messages import SOURCE
 
 SEEN = 256
 """Number of recall ids kept per owner. It is larger than the number of unacknowledged recalls, so every redelivered
@@ -139,6 +148,33 @@ class RecallCounters:
         )
         return StageDecision(row.effects(outcome, owner_key), recall_row_key(owner_key), row.to_bytes())
 
+    def restore(self, work: OwnerCommand, record: Record, rows: Rows, *, now: datetime) -> StageDecision | None:
+        """Restore the links of an export, if the owner has no links. Return None when the command was applied before.
+
+        The row of recalls has the outcome, because each recall rewrites this row.
+        """
+        command, count = work.command, RestoreCount()
+        row = recall_row(rows, work.owner_key)
+        source = source_of(record, command.command_id)
+        if row.has_handled(source):
+            return None
+        links = row.links
+        try:
+            links = _restored_links(RecordsRestore.from_payload(command.args), work, links, count)
+        except ValidationError as why:
+            error = ResultError(code="invalid_args", message=explain(why)[:REASON_MAX])
+            result = CommandResult(command_id=command.command_id, status="refused", error=error, at=now)
+        else:
+            restored = count.result().to_payload()
+            result = CommandResult(command_id=command.command_id, status="applied", result=restored, at=now)
+        outcome = Outcome(
+            source=source,
+            records=(result_record(result, source=SOURCE, subject=work.owner_key),),
+            tenant_id=command.tenant_id,
+        )
+        row = row.model_copy(update={"links": links, "last": outcome, "links_changed": count.imported > 0})
+        return StageDecision(row.effects(outcome, work.owner_key), recall_row_key(work.owner_key), row.to_bytes())
+
     async def _recalled_records(self, recall: RecallReport, owner_key: str) -> dict[str, tuple[str, StoredPoint]]:
         """Return the recalled records of this owner by id, with their collections.
 
@@ -184,6 +220,26 @@ class RecallCounters:
             yield SetFields(
                 collection=collection, tenant_id=tenant_id, ids=tuple(named), fields=json.loads(fields_json)
             )
+
+
+def _restored_links(args: RecordsRestore, work: OwnerCommand, known: Links, count: RestoreCount) -> Links:
+    tenant_id, owner = work.command.tenant_id, work.command.owner
+    assert owner is not None  # route refuses a command without an owner
+    links = known
+    for line, record in decoded_records(args, "consolidation", lambda each: is_of_owner(each, tenant_id, owner), count):
+        if not isinstance(record, ExportedLinks):
+            count.refuse(line, f"{RESTORE_LINKS} takes links only")
+            continue
+        try:
+            packed = packed_links((each.one, each.other, each.weight, each.grown_at) for each in record.links)
+        except ValueError as error:
+            count.refuse(line, f"links: {error}")
+            continue
+        if links.packed:
+            count.skipped += 1
+        else:
+            links, count.imported = packed, count.imported + 1
+    return links
 
 
 def _fields(collection: str, row: StoredPoint, at: datetime, *, growth: float) -> dict[str, JsonValue]:

@@ -36,7 +36,7 @@ from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.tenant_policies import TenantPolicies
 from ...schemas import ids
 from ...schemas.base import explain
-from ...schemas.command_kinds import ERASE_UPKEEP, kinds_of
+from ...schemas.command_kinds import ERASE_UPKEEP, RESTORE_LINKS, kinds_of
 from ...schemas.commands import Command, CommandResult, ResultError
 from ...schemas.erasures import OwnerErase
 from ...schemas.errors import Poison
@@ -160,7 +160,7 @@ class Consolidation:
     def last(self, work: ConsolidationEvent, rows: Rows) -> StageDecision | None:
         if isinstance(work, OwnerCommand) and work.command.kind not in APPLIED_KINDS:
             return None
-        if isinstance(work, RecallEvent):
+        if isinstance(work, RecallEvent) or _is_of_recalls(work):
             return self._recall_counters.last(work.owner_key, rows)
         return ProgressRow.last_decision(rows, work.owner_key)
 
@@ -180,6 +180,11 @@ class Consolidation:
             async for erasing in self._erase(work, record, rows):
                 yield erasing
             self._set_reminders(ProgressRow.load(rows, work.owner_key), work.owner_key, record.position.partition)
+            return
+        if isinstance(work, OwnerCommand) and _is_of_recalls(work):
+            decision = self._recall_counters.restore(work, record, rows, now=self._now())
+            if decision is not None:
+                yield decision
             return
         row = ProgressRow.load(rows, work.owner_key)
         if not row.has_handled(source_of(record, work.event_id)):
@@ -500,3 +505,8 @@ class Consolidation:
         if tenant_id is not None:
             self._reminders.wake(tenant_id)
             self._questions.wake(tenant_id)
+
+
+def _is_of_recalls(work: ConsolidationEvent) -> bool:
+    """Return whether the row of the owner's recalls has the outcome of this command."""
+    return isinstance(work, OwnerCommand) and work.command.kind == RESTORE_LINKS

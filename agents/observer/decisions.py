@@ -168,12 +168,13 @@ def edited(
     session = edit.session.with_command(command, record, now=now).model_copy(
         update={"results": before.results.add(result, of=command)}
     )
+    projections = (
+        *(_projection(before, session, key, now=now) if session.working != before.working else ()),
+        *_holdings(before, session, key, now=now),
+    )
     outcome = Outcome(
         source=source,
-        writes=(
-            *(_projection(before, session, key, now=now) if session.working != before.working else ()),
-            *_holdings(before, session, key, now=now),
-        ),
+        writes=projections if edit.writes is None else edit.writes,
         records=(result_record(result, source=SOURCE, subject=command.key),),
         tenant_id=command.tenant_id,
     )

@@ -19,6 +19,7 @@ from ...streams.engine.codec import decode
 from ...streams.engine.lane_events import RoutedEvent
 from ...streams.log.port import Record
 from ..common.erased_events import Happening, happening_of_command
+from ..common.restored_turns import RestoredTurn, decode_restored_turn, is_restored_turn
 from ..common.turn_routing import TurnReading, check_key, decode_turn, happening_of_turn, was_rekeyed
 
 RESENT_MAX_BYTES = 1_000_000
@@ -63,13 +64,16 @@ class SessionCommand:
         return happening_of_command(self.command)
 
 
-SessionEvent = TurnEvent | SessionCommand
+SessionEvent = TurnEvent | SessionCommand | RestoredTurn
 
 
 def route_event(
-    record: Record, policy: RoutingPolicy, secrets: SecretFilter, *, now: datetime
+    record: Record, policy: RoutingPolicy, secrets: SecretFilter, *, now: datetime, partitions: int
 ) -> RoutedEvent[SessionEvent]:
     """Decode a record, mask its secrets and assign it to the lane of its session key. Raises Poison."""
+    if record.position.topic == TURNS.name and is_restored_turn(record):
+        restored = decode_restored_turn(record, partitions=partitions)
+        return RoutedEvent(restored.session_key, restored)
     if record.position.topic == COMMANDS_SESSION.name:
         command = decode(record, Command)
         if command.session is None:
@@ -82,7 +86,7 @@ def route_event(
     return RoutedEvent(key, TurnEvent(turn, routed.owner, key, routed.reading))
 
 
-def resent_record(event: SessionEvent, record: Record) -> OutRecord:
+def resent_record(event: TurnEvent | SessionCommand, record: Record) -> OutRecord:
     """Return the record that moves a misplaced turn to the partition of its session key.
 
     The value is unchanged and not masked, because the producer wrote it to the same topic. The timestamp and all other

@@ -57,6 +57,7 @@ from ...streams.log.port import Record
 from ...streams.senders.commands import result_record
 from ..common.erased_events import no_marker
 from ..common.model_call import model_breaker, tenant_of_breaker
+from ..common.restored_turns import RestoredTurn
 from ..common.session_ends import SessionEnds
 from ..common.store_writes import apply_writes
 from ..common.structured_output import FAULTS_NAMED, ParsedItems
@@ -155,7 +156,9 @@ class Observer:
         return True
 
     def route(self, record: Record) -> RoutedEvent[SessionEvent]:
-        event = route_event(record, self._deployment.routing, self._secrets, now=self._now())
+        event = route_event(
+            record, self._deployment.routing, self._secrets, now=self._now(), partitions=self._partitions
+        )
         if isinstance(event.work, TurnEvent):
             self._note_reading(event.work, record)
         return event
@@ -178,6 +181,8 @@ class Observer:
     ) -> AsyncIterator[StageDecision]:
         key, partition = work.session_key, record.position.partition
         self._ends.note(record)
+        if isinstance(work, RestoredTurn):
+            return  # its memories are restored, too
         if is_misplaced(record, key, partitions=self._partitions):
             await self._send_again(work, record)
             return
@@ -219,7 +224,7 @@ class Observer:
         """
         return isinstance(work, SessionCommand) and requested and work.command.issued_by != SOURCE
 
-    async def _send_again(self, work: SessionEvent, record: Record) -> None:
+    async def _send_again(self, work: TurnEvent | SessionCommand, record: Record) -> None:
         """Send a misplaced turn to its partition.
 
         No row is written, because the session's row is in another partition.
@@ -228,7 +233,7 @@ class Observer:
         self._metrics.counted("rekeyed")
 
     def _begin(
-        self, work: SessionEvent, record: Record, rows: Rows, queued: QueuedEvents[SessionEvent]
+        self, work: TurnEvent | SessionCommand, record: Record, rows: Rows, queued: QueuedEvents[SessionEvent]
     ) -> EventProgress:
         # this event is the only writer of the row while it runs
         session = session_in_epoch(self._sessions, rows, work.session_key, record.position.partition)

@@ -6,6 +6,7 @@ decide   misplaced → nothing; the observer sends the turn again
          read the messages before the turn, embed its texts and their windows
          the turn's period is over → nothing: the policy would drop it
          new queued turns of the session are recorded together with this turn
+         a turn of an export → its messages as they were, and the windows of their neighbours (restored_points.py)
 store    the turn's missing messages; the window of the previous message, which is now complete; then the labels that
          the observer gave to this turn and to the turns before it
 publish  nothing
@@ -34,7 +35,7 @@ from ...adapters.vectors.conditions import equals
 from ...memory.policies import RoutingPolicy, SessionLogPolicy
 from ...memory.recall.context_windows import NEIGHBOURS
 from ...memory.secrets.secret_filter import SecretFilter
-from ...memory.secrets.turns import protect_turn
+from ...memory.secrets.turns import protect_messages, protect_turn
 from ...memory.turn_retention import TurnRetention, log_time, recorded_at
 from ...schemas import ids
 from ...schemas.collections import LABELS
@@ -42,6 +43,7 @@ from ...schemas.collections import TURNS as TURNS_COLLECTION
 from ...schemas.errors import Poison, StageError
 from ...schemas.outcomes import Outcome, Write
 from ...schemas.periods import Period
+from ...schemas.restore import TurnToRestore
 from ...schemas.topics import TURNS, Topic
 from ...schemas.turns import TURN_MAX_BYTES, Turn
 from ...schemas.working_set import StoredMessage
@@ -51,6 +53,7 @@ from ...streams.engine.lane_events import QueuedEvents, RoutedEvent
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
+from ..common.restored_turns import RestoredTurn, decode_restored_turn, is_restored_turn
 from ..common.store_writes import apply_writes
 from ..common.turn_routing import decode_turn, is_misplaced, turn_hash, value_hash
 from .message_points import (
@@ -62,8 +65,16 @@ from .message_points import (
     session_writes,
     turn_messages,
 )
+from .restored_points import (
+    StoredNeighbour,
+    places_around,
+    restored_texts,
+    restored_writes,
+    windows_by_id,
+)
 
 log = structlog.get_logger(__name__)
+RecorderEvent = VerbatimTurn | RestoredTurn
 TOGETHER = 8
 """Maximum number of turns of a session that are recorded together. Their total size is at most the maximum size of one
 turn, so they need no more memory than the largest turn."""
@@ -112,7 +123,10 @@ class Recorder:
     def writes_dead_letters(self, topic: str) -> bool:
         return False
 
-    def route(self, record: Record) -> RoutedEvent[VerbatimTurn]:
+    def route(self, record: Record) -> RoutedEvent[RecorderEvent]:
+        if is_restored_turn(record):
+            restored = decode_restored_turn(record, partitions=self._partitions)
+            return RoutedEvent(restored.session_key, restored)
         routed = decode_turn(record, self._routing, now=self._now())
         if routed.reading.clock_ahead:
             self._metrics.counted("clock_ahead")
@@ -123,13 +137,17 @@ class Recorder:
         )
         return RoutedEvent(work.session_key, work)
 
-    def last(self, work: VerbatimTurn, rows: Rows) -> StageDecision | None:
+    def last(self, work: RecorderEvent, rows: Rows) -> StageDecision | None:
         return None
 
     # ------------------------------------------------------------------------------------------------ decide
     async def decide(
-        self, work: VerbatimTurn, record: Record, rows: Rows, queued: QueuedEvents[VerbatimTurn]
+        self, work: RecorderEvent, record: Record, rows: Rows, queued: QueuedEvents[RecorderEvent]
     ) -> AsyncIterator[StageDecision]:
+        if isinstance(work, RestoredTurn):
+            if restored := await self._restore(work, record):
+                yield StageDecision(Outcome(source=source_of(record, work.event_id), writes=restored))
+            return
         turn = work.turn
         if is_misplaced(record, work.session_key, partitions=self._partitions):
             self._metrics.counted("misplaced")
@@ -138,7 +156,7 @@ class Recorder:
             return
         if self._standing is None:
             await self._look()  # the reads need the periods as well
-        group = list(_bounded([(record, work), *queued.next(TOGETHER - 1)]))
+        group = list(_bounded([(record, work), *_verbatim(queued.next(TOGETHER - 1))]))
         known, last, labelled = await self._read([each for _, each in group])
         new = list(takewhile(lambda each: _is_new(each[1], known, labelled), group))
         writes = await self._decide_together(new, last) if len(new) > 1 else None
@@ -147,6 +165,51 @@ class Recorder:
             writes = await self._decide_alone(work, record, known, last)
         if writes or covers:
             yield StageDecision(Outcome(source=source_of(record, turn.turn_id), writes=writes), covers=covers)
+
+    async def _restore(self, work: RestoredTurn, record: Record) -> tuple[Write, ...]:
+        """Return the writes of a turn of an export, or none if a message of it is stored or its period is over."""
+        turn = work.turn
+        messages = protect_messages(turn.messages, self._secrets)
+        named = [each.message_id for each in messages]
+        known = await self._calls.call(
+            "store", lambda: self._store.get(TURNS_COLLECTION, tenant_id=turn.tenant_id, ids=named)
+        )
+        if len(known) == len(named):
+            self._metrics.counted("duplicate")
+            return ()
+        collection = next((each.collection for each in known.values()), None) or await self._open(record)
+        if collection is None:
+            self._metrics.counted("expired")
+            return ()
+        around = await self._neighbours(turn, messages)
+        windows = windows_by_id(messages, around)
+        vectors: Vectors = {}
+        try:
+            vectors = await self._embed(turn.tenant_id, restored_texts(messages, windows))
+        except Poison as refused:
+            log.warning("turn_not_embedded", why=str(refused), texts=len(messages))
+            self._metrics.counted("not_embedded")
+        return restored_writes(messages, windows, around, vectors, collection=collection)
+
+    async def _neighbours(self, turn: TurnToRestore, messages: Sequence[StoredMessage]) -> list[StoredNeighbour]:
+        """Return the stored messages of the session's thread around these messages."""
+        places = places_around(messages)
+        if not places:
+            return []
+        where = models.Filter(
+            must=[
+                equals("user_id", turn.user_id),
+                equals("session_id", turn.session_id),
+                models.FieldCondition(key="session_place", range=models.Range(gte=places.start, lt=places.stop)),
+            ]
+        )
+        found = await self._calls.call(
+            "store", lambda: self._store.select(TURNS_COLLECTION, tenant_id=turn.tenant_id, where=where)
+        )
+        return [
+            StoredNeighbour(StoredMessage.from_payload(each.payload), each.collection or TURNS_COLLECTION)
+            for each in found
+        ]
 
     async def _decide_alone(
         self, work: VerbatimTurn, record: Record, known: Mapping[str, StoredPoint], last: Sequence[StoredPoint]
@@ -357,6 +420,14 @@ class Recorder:
         self._metrics.counted("periods_dropped", len(dropped))
         self._standing = None
         return dropped
+
+
+def _verbatim(events: Iterable[tuple[Record, RecorderEvent]]) -> Iterator[tuple[Record, VerbatimTurn]]:
+    """Yield the first turns, up to a turn of an export."""
+    for record, work in events:
+        if isinstance(work, RestoredTurn):
+            return
+        yield record, work
 
 
 def _bounded(events: Sequence[tuple[Record, VerbatimTurn]]) -> Iterator[tuple[Record, VerbatimTurn]]:

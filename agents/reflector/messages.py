@@ -46,6 +46,15 @@ def fact_updated(transition: Transition, *, cause: FactCause, at: datetime) -> O
     return OutRecord.of(FACTS_UPDATED.name, fact.owner_key, event, header)
 
 
+def restored_event(event: FactUpdated) -> OutRecord:
+    """Return the record of a change that an import publishes again, unchanged."""
+    owner_key = event.owner.key(event.tenant_id)
+    header = CloudEvent(
+        id=event.event_id, source=SOURCE, type="memstream.fact.updated.v1", subject=owner_key, time=event.at
+    )
+    return OutRecord.of(FACTS_UPDATED.name, owner_key, event, header)
+
+
 def fact_events(changes: Sequence[FactChange], *, at: datetime) -> tuple[OutRecord, ...]:
     """Return one record per change."""
     return tuple(fact_updated(each.transition, cause=each.cause, at=at) for each in changes)

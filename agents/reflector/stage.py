@@ -343,7 +343,7 @@ class Reflector:
                 result_record(answer, source=SOURCE, subject=owner_key),
             ),
             tenant_id=command.tenant_id,
-            state_ids=changed_ids(edit.changes),
+            state_ids=(*changed_ids(edit.changes), *edit.state_ids),
         )
         edited = row.model_copy(
             update={

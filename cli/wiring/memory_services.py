@@ -24,6 +24,7 @@ from ...recall.verbatim import VerbatimReader
 from ...streams.log.port import Log
 from ...streams.senders.commands import CommandPort, CommandSender
 from ...tools.editor import MemoryEditor, ProtectedCommands
+from ...tools.importing.importer import MemoryImporter
 from ...tools.tool_reads import ToolReads
 from ...tools.tool_writes import ToolWrites
 from ...tools.toolbox import ToolBox
@@ -43,6 +44,7 @@ class MemoryServices:
     turn_tracer: TurnTracer
     verbatim_reader: VerbatimReader
     exporter: MemoryExporter
+    importer: MemoryImporter
     commands: CommandPort
     editor: MemoryEditor
     tools: ToolBox
@@ -116,6 +118,7 @@ def memory_services(
         exporter=MemoryExporter(
             store=store, log=log, embedder=embedder.identity.name, may_show=verbatim.may_be_shown, now=utc_now
         ),
+        importer=MemoryImporter(log=log, store=store, commands=sender, now=utc_now, secrets=secrets),
         commands=commands,
         editor=editor,
         tools=ToolBox(

@@ -297,6 +297,7 @@ class HttpServer:
             stage_lags=lambda: stage_lags(self.parts.log),
             verbatim_reader=memory.verbatim_reader,
             exporter=memory.exporter,
+            importer=memory.importer,
             readiness=self.readiness,
             registry=self.parts.metrics.registry,
             recall_limit=lambda tenant_id, agent_id: policies.of(tenant_id, agent_id).recall.limit,

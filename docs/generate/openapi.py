@@ -32,6 +32,7 @@ def bare_app() -> FastAPI:
         stage_lags=nothing,
         verbatim_reader=nothing,
         exporter=nothing,
+        importer=nothing,
         editor=nothing,
         tools=nothing,
         readiness=nothing,

@@ -73,6 +73,18 @@ class Links(BaseModel):
         return sum(grown > since for _, _, _, grown in self.unpacked())
 
 
+def packed_links(links: Iterable[tuple[str, str, float, datetime]]) -> Links:
+    """Pack links in this order: two UUIDs, the weight, and the time of the last growth. Raises ValueError for ids that
+    are not UUIDs, and for the same pair twice."""
+    packed = [
+        (UUID(one).bytes, UUID(other).bytes, weight, min(SECONDS_MAX, max(0, int(at.timestamp()))))
+        for one, other, weight, at in links
+    ]
+    if len({frozenset(each[:2]) for each in packed}) < len(packed) or any(one >= other for one, other, *_ in packed):
+        raise ValueError("a link needs two different ids, the smaller one first, and occurs once")
+    return Links(packed=base64.b64encode(b"".join(_LINK.pack(*each) for each in packed)).decode())
+
+
 def strengthen_links(links: Links, ids: Sequence[str], *, at: datetime, step: float, keep: int) -> Links:
     """Strengthen the link of each pair of `ids` (UUIDs) by `step`, up to 1. A pair without a link gets one.
 

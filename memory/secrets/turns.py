@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from ...schemas.turns import ContentPart, Sensitivity, Turn, TurnMessage
+from ...schemas.working_set import StoredMessage
 from ..language.clean_text import clean_text, clean_value
 from .across import across_messages, across_parts
 from .findings import Finding
@@ -29,6 +30,15 @@ class ProtectedTurn:
     """The highest label of the turn, including its metadata; None when there is none."""
     changed: bool
     """True when a text was masked or dropped."""
+
+
+def protect_messages(messages: Sequence[StoredMessage], secrets: SecretFilter) -> tuple[StoredMessage, ...]:
+    """Return stored messages, for example of an export, with masked and labelled secrets."""
+    found = [(each, secrets.text(each.content)) for each in messages]
+    return tuple(
+        each.model_copy(update={"content": text.text, "sensitivity": at_least(each.sensitivity, text.sensitivity)})
+        for each, text in found
+    )
 
 
 def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:

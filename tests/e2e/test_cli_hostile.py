@@ -61,6 +61,7 @@ LINES = (
     ("policies", "set", *TENANT, "policy.json"),
     ("policies", "remove", *TENANT),
     ("export", *TENANT, "--out", "export.ndjson"),
+    ("import", "export.ndjson", "--dry-run"),
     ("produce", "turns.ndjson"),
     ("doctor",),
     ("doctor", "--json"),

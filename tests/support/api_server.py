@@ -22,6 +22,7 @@ from memstream.api.scopes import Scope
 from memstream.cli.wiring.server import Server, server_config
 from memstream.cli.wiring.stages import utc_now
 from memstream.memory.policies import MemoryPolicy
+from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.memory.tenant_policies import TenantPolicies
 from memstream.recall.context import ContextService
 from memstream.recall.export.exporter import MemoryExporter
@@ -39,6 +40,7 @@ from memstream.streams.log.port import Log, Position
 from memstream.streams.log.stage_lag import stage_lags
 from memstream.streams.senders.turns import TurnSender
 from memstream.tools.editor import MemoryEditor
+from memstream.tools.importing.importer import MemoryImporter
 from memstream.tools.tool_port import ToolPort
 from memstream.tools.tool_reads import ToolReads
 from memstream.tools.tool_writes import ToolWrites
@@ -167,6 +169,7 @@ def app_over(
         exporter=MemoryExporter(
             store=backing, log=client, embedder="hashing", may_show=verbatim.may_be_shown, now=utc_now
         ),
+        importer=MemoryImporter(log=client, store=backing, commands=sender, now=utc_now, secrets=SecretFilter()),
         readiness=lambda: {"log": (ready, "" if ready else "it is away"), "qdrant": (False, "it is down")},
         registry=CollectorRegistry(),
         **more,

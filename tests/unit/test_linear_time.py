@@ -202,6 +202,7 @@ COVERED: Final[dict[str, str]] = {
         )
     },
     "memory.secrets.turns.protect_turn": "protect and across_messages",
+    "memory.secrets.turns.protect_messages": "protect",
     "memory.secrets.across.across_parts": "protect",
     "memory.trust.statement_words.count_held": "supports_procedure",
     "memory.trust.statement_words.content_words": "judge_evidence",

@@ -11,6 +11,7 @@ from ....memory.policies import MemoryPolicy
 from ....memory.secrets.secret_filter import SecretFilter
 from ....schemas.base import Contract
 from ....schemas.commands import Command, ResultError
+from ....schemas.outcomes import Write
 from ....schemas.turns import Owner
 from ..rows import SessionRow
 
@@ -37,6 +38,8 @@ class SessionEditResult:
 
     result: Contract | ResultError
     session: SessionRow
+    writes: tuple[Write, ...] | None = None
+    """The writes of a restore, which keeps the times of its records. None: they follow from the session."""
 
 
 SessionEdit = Callable[[Any, SessionEditScope], SessionEditResult]

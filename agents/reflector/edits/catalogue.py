@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from . import blocks, episodes, facts, groups, tasks
+from . import blocks, episodes, facts, groups, restore, tasks
 from .scope import OwnerEdit
 
 EDITS: Final[Mapping[str, OwnerEdit]] = {
@@ -30,4 +30,5 @@ EDITS: Final[Mapping[str, OwnerEdit]] = {
     "groups.attach": groups.attach,
     "groups.detach": groups.detach,
     "groups.remove": groups.remove,
+    "restore.owner": restore.restore,
 }

@@ -46,6 +46,7 @@ class OwnerEditResult:
     """The effects of an edit, or the reason for its refusal.
 
     `after`: small rows to write after the owner's row. `cleanup`: rows to delete when all effects are applied.
+    `state_ids`: facts without a change whose state is published, too.
     """
 
     result: Contract | ResultError
@@ -56,6 +57,7 @@ class OwnerEditResult:
     records: tuple[OutRecord, ...] = ()
     after: Mapping[str, bytes] = field(default_factory=dict)
     cleanup: tuple[str, ...] = ()
+    state_ids: tuple[str, ...] = ()
 
 
 OwnerEdit = Callable[[Any, OwnerEditScope], Awaitable[OwnerEditResult]]

@@ -1,0 +1,215 @@
+"""Reader of the file of an import: one line or list item at a time, in bounded memory.
+
+An export is NDJSON, or the same objects as one JSON list. A line that cannot be read costs that line. A file of another
+kind is refused as a whole.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final, Literal
+
+from ..schemas.front_door.json_text import BOM, DEPTH_MAX
+from ..schemas.imports import ImportFault
+
+LINE_MAX: Final = 8 * 1024 * 1024
+"""Maximum length of a line or list item. The longest line is a turn with the vectors of 64 messages."""
+CHUNK: Final = 1024 * 1024
+FileForm = Literal["ndjson", "json"]
+_OUTSIDE: Final = re.compile(rb'["{}\[\]]')
+_INSIDE: Final = re.compile(rb'["\\]')
+_FILL: Final = b" \t\r\n,"
+_OTHER_FILES: Final = (
+    (b"\x1f\x8b", "is compressed with gzip: decompress it first (gunzip)"),
+    (b"PK\x03\x04", "is a zip archive: unpack it first, and name the file in it"),
+    (b"\x28\xb5\x2f\xfd", "is compressed with zstd: decompress it first"),
+    (b"SQLite format 3\x00", "is a SQLite database: export it as ndjson"),
+    (b"\xff\xfe", "is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"),
+    (b"\xfe\xff", "is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"),
+)
+
+
+class ImportRefused(ValueError):
+    """A file that cannot be imported. The message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    """A line of an NDJSON file, or an item of a JSON list. `end` and `last`: the offset in the file behind it, and the
+    number of its last line."""
+
+    number: int
+    text: bytes
+    end: int
+    last: int
+
+
+@contextmanager
+def opened_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to read it. Raises ImportRefused for anything else than a regular file."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # before it is opened: a named pipe would wait for a writer
+            raise ImportRefused(f"{path} is not a regular file: name the file of an export")
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise ImportRefused(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def size_of(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def form_of(file: BinaryIO, name: str) -> FileForm:
+    """Return the form of a file by its first bytes, and go back to its beginning. Raises ImportRefused."""
+    head = file.read(CHUNK)
+    file.seek(0)
+    for beginning, what in _OTHER_FILES:
+        if head.startswith(beginning):
+            raise ImportRefused(f"{name} {what}")
+    if head[:1] == b"\0" or head[1:2] == b"\0":
+        raise ImportRefused(f"{name} is UTF-16 or binary: convert it to UTF-8")
+    first = head.removeprefix(BOM).lstrip()[:1]
+    if first == b"[":
+        return "json"
+    if first == b"{":
+        return "ndjson"
+    raise ImportRefused(
+        f"{name} is empty"
+        if not head.strip()
+        else f"{name} is neither NDJSON nor a JSON list: name the file of an export"
+    )
+
+
+def read_lines(
+    file: BinaryIO, name: str, form: FileForm, *, end: int = 0, number: int = 0
+) -> Iterator[FileLine | ImportFault]:
+    """Yield the lines from offset `end` on, which is behind line `number`. Empty lines are left out."""
+    file.seek(0)
+    begin = end or (len(BOM) if file.read(len(BOM)) == BOM else 0)
+    file.seek(begin)
+    if form == "ndjson":
+        yield from _lines(file, name, begin, number)
+    else:
+        yield from _ListScanner(name, begin, number, begun=end > 0).read(file)
+
+
+def _lines(file: BinaryIO, name: str, end: int, number: int) -> Iterator[FileLine | ImportFault]:
+    while line := file.readline(LINE_MAX + 1):
+        number += 1
+        end += len(line)
+        if len(line) > LINE_MAX and not line.endswith(b"\n"):
+            while (rest := file.readline(CHUNK)) and not rest.endswith(b"\n"):
+                end += len(rest)
+            end += len(rest)
+            yield too_long(name, number)
+        elif text := line.strip():
+            yield FileLine(number, text, end, number)
+
+
+def too_long(name: str, number: int) -> ImportFault:
+    return ImportFault(
+        file=name,
+        line=number,
+        what=f"the line has more than {LINE_MAX} bytes",
+        what_to_do="export it again, without --embeddings if it has vectors",
+    )
+
+
+@dataclass(slots=True)
+class _ListScanner:
+    """Scanner of the items of a JSON list. It looks at brackets and quotes only; the item is parsed later."""
+
+    name: str
+    at: int
+    """Offset of the next byte."""
+    line: int
+    begun: bool
+    ended: bool = False
+    depth: int = 0
+    deepest: int = 0
+    in_text: bool = False
+    escaped: bool = False
+    size: int = 0
+    began: int = 0
+    parts: list[bytes] = field(default_factory=list)
+
+    def read(self, file: BinaryIO) -> Iterator[FileLine | ImportFault]:
+        self.line = max(self.line, 1)
+        while chunk := file.read(CHUNK):
+            yield from self._chunk(chunk)
+        if self.depth or self.in_text or not self.ended:
+            yield self._fault("the list does not end: the file is cut", "export it again, or copy the whole file")
+
+    def _chunk(self, chunk: bytes) -> Iterator[FileLine | ImportFault]:
+        place, start = 0, 0
+        while place < len(chunk):
+            if self.escaped:
+                self.escaped, place = False, place + 1
+                continue
+            found = (_INSIDE if self.in_text else _OUTSIDE).search(chunk, place)
+            if found is None:
+                break
+            token, place = found[0], found.end()
+            if self.in_text:
+                self.in_text, self.escaped = token == b"\\", token == b"\\"
+                start = start if self.depth else place
+                continue
+            if self.depth == 0:
+                yield from self._between(chunk[start : found.start()])
+                start = found.start()
+                if not self.begun and token == b"[":
+                    self.begun, start = True, place
+                elif token == b"]" and not self.ended:
+                    self.ended, start = True, place
+                elif token in (b"{", b"["):
+                    self.depth, self.deepest, self.size, self.parts, self.began = 1, 1, 0, [], self.line
+                else:
+                    self.in_text, start = token == b'"', place
+                    yield self._fault("the list has something else than a record", "remove it from the list")
+            elif token == b'"':
+                self.in_text = True
+            else:
+                self.depth += 1 if token in (b"{", b"[") else -1
+                self.deepest = max(self.deepest, self.depth)
+                if self.depth == 0:
+                    self._keep(chunk[start:place])
+                    yield self._item(self.at + place)
+                    start = place
+        rest = chunk[start:]
+        if self.depth:
+            self._keep(rest)
+        elif not self.in_text:
+            yield from self._between(rest)
+        self.at += len(chunk)
+
+    def _keep(self, part: bytes) -> None:
+        self.size += len(part)
+        self.line += part.count(b"\n")
+        self.parts = [*self.parts, part] if self.size <= LINE_MAX else []
+
+    def _between(self, fill: bytes) -> Iterator[ImportFault]:
+        self.line += fill.count(b"\n")
+        if fill.strip(_FILL):
+            yield self._fault("the list has something else than a record", "remove it from the list")
+
+    def _item(self, end: int) -> FileLine | ImportFault:
+        if self.size > LINE_MAX:
+            return too_long(self.name, self.began)
+        if self.deepest > DEPTH_MAX:
+            return ImportFault(
+                file=self.name,
+                line=self.began,
+                what=f"the record is nested deeper than {DEPTH_MAX} levels",
+                what_to_do="restore the line as the export has it",
+            )
+        return FileLine(self.began, b"".join(self.parts), end, self.line)
+
+    def _fault(self, what: str, what_to_do: str) -> ImportFault:
+        return ImportFault(file=self.name, line=self.line, what=what, what_to_do=what_to_do)

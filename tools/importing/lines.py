@@ -1,0 +1,213 @@
+"""Lines of an export, checked and converted for the target of an import. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import JsonValue, ValidationError
+
+from ...memory.secrets.secret_filter import SecretFilter
+from ...memory.secrets.turns import protect_messages
+from ...schemas import ids
+from ...schemas.base import REASON_MAX, explain
+from ...schemas.command_kinds import RESTORE_LINKS
+from ...schemas.commands import SessionRef
+from ...schemas.export import EXPORT_VERSION, RECORD_OF, ExportedTurn, ExportHeader, RecordKind
+from ...schemas.front_door.json_text import NotJson, parse_json, repair
+from ...schemas.imports import ImportFault, ImportReport
+from ...schemas.restore import RESTORED_BY, RecordToRestore, TurnToRestore
+from ...schemas.turns import TURN_MAX_BYTES, Owner
+from .retarget import Retarget
+
+RECORD_BYTES: Final = 900 * 1024
+"""Maximum size of a record, so that its command fits into a record of the log."""
+TURN_BYTES: Final = TURN_MAX_BYTES + 64 * 1024
+"""Maximum size of a restored turn: a turn, and the fields of its messages."""
+AS_EXPORTED: Final = "restore the line as the export has it"
+UNKNOWN_KIND: Final = "import it with a later version of memstream"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportLine:
+    """A line of the file of an import."""
+
+    number: int
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """An import: its file, the target of its records, and its options."""
+
+    file: str
+    """Name of the file, for errors."""
+    header: ExportHeader
+    target: Retarget
+    source: str
+    """Name of the import: a hash of the header and the target."""
+    dedup: bool = True
+    dry_run: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        file: str,
+        header: bytes,
+        *,
+        tenant_id: str | None = None,
+        owner: Owner | None = None,
+        dedup: bool = True,
+        dry_run: bool = False,
+    ) -> ImportPlan:
+        """Read the first line of an export. Raises ValueError, whose message says what to do."""
+        first = header_of(header)
+        target = Retarget.of(first, tenant_id=tenant_id, owner=owner)
+        whose = (target.tenant_id, None if target.owner is None else target.owner.key(target.tenant_id))
+        name = hashlib.sha256(json.dumps([first.model_dump(mode="json"), whose]).encode()).hexdigest()[:16]
+        return cls(file, first, target, name, dedup, dry_run)
+
+    def fault(self, line: int, what: str, what_to_do: str = AS_EXPORTED) -> ImportFault:
+        return ImportFault(file=self.file, line=line, what=what[:REASON_MAX], what_to_do=what_to_do)
+
+
+def header_of(line: bytes) -> ExportHeader:
+    """Return the header of an export. Raises ValueError."""
+    try:
+        fields = repair(parse_json(line)).value
+    except NotJson as error:
+        raise ValueError(f"the first line {error}") from None
+    if not isinstance(fields, dict) or fields.get("kind") != "export":
+        raise ValueError("the first line is not of the kind export: name a file that `memstream export` wrote")
+    try:
+        header = ExportHeader.from_payload(fields.get("record"))
+    except ValidationError as error:
+        raise ValueError(f"the first line: {explain(error)}") from None
+    if header.version > EXPORT_VERSION:
+        raise ValueError(f"the export has version {header.version}, known is {EXPORT_VERSION}: {UNKNOWN_KIND}")
+    return header
+
+
+def is_end(line: bytes) -> bool:
+    """Return whether a line is the last line of an export."""
+    if b'"end"' not in line[:200]:
+        return False
+    try:
+        fields = parse_json(line)
+    except NotJson:
+        return False
+    return isinstance(fields, dict) and fields.get("kind") == "end"
+
+
+@dataclass(slots=True)
+class Tally:
+    imported: int = 0
+    skipped: int = 0
+    errors: list[ImportFault] = field(default_factory=list)
+
+    def report(self) -> ImportReport:
+        errors = tuple(sorted(self.errors, key=lambda each: each.line))
+        return ImportReport(imported=self.imported, skipped=self.skipped, errors=errors)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTarget:
+    """The command kind, and the owner or session of its records."""
+
+    kind: str
+    tenant_id: str
+    owner: Owner | None = None
+    session: SessionRef | None = None
+
+
+@dataclass(slots=True)
+class PageRecords:
+    """The records of a page: by command, and turns with their lines."""
+
+    commands: dict[CommandTarget, list[RecordToRestore]] = field(default_factory=dict)
+    turns: list[tuple[int, TurnToRestore]] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+
+
+def read_page(plan: ImportPlan, lines: Sequence[ImportLine], secrets: SecretFilter) -> PageRecords:
+    """Read the lines of a page. Lines that cannot be read are errors of the tally. In a dry run, the records are only
+    counted."""
+    page = PageRecords()
+    for line in lines:
+        _read(plan, line, page, secrets)
+    return page
+
+
+def _read(plan: ImportPlan, line: ImportLine, page: PageRecords, secrets: SecretFilter) -> None:
+    tally = page.tally
+    try:
+        fields = parse_json(line.text)
+    except NotJson as error:
+        tally.errors.append(plan.fault(line.number, f"the line {error}"))
+        return
+    kind: Any = fields.get("kind") if isinstance(fields, dict) else None
+    if kind in ("export", "end", "cursor"):
+        return
+    if not isinstance(fields, dict) or kind not in RESTORED_BY or not isinstance(fields.get("record"), dict):
+        what = f"the kind {str(kind)[:64]!r} is not known" if isinstance(kind, str) else "the line is no record"
+        tally.errors.append(plan.fault(line.number, what, UNKNOWN_KIND if isinstance(kind, str) else AS_EXPORTED))
+        return
+    try:
+        record = _checked(plan, kind, fields["record"], secrets)
+    except ValidationError as error:
+        tally.errors.append(plan.fault(line.number, f"{kind}: {explain(error)}"))
+        return
+    except ValueError as error:
+        tally.errors.append(plan.fault(line.number, f"{kind}: {error}"))
+        return
+    if plan.dry_run:
+        tally.imported += 1
+    elif isinstance(record, TurnToRestore):
+        page.turns.append((line.number, record))
+    else:
+        restored = RecordToRestore(line=line.number, kind=kind, record=record)
+        page.commands.setdefault(_target(kind, record), []).append(restored)
+
+
+def _checked(
+    plan: ImportPlan, kind: RecordKind, given: Any, secrets: SecretFilter
+) -> dict[str, JsonValue] | TurnToRestore:
+    """Return the record for the target, without its vector. Raises ValueError."""
+    record = RECORD_OF[kind].from_payload(given)
+    payload = plan.target.record(kind, record.model_dump(mode="json"))
+    payload.pop("embedding", None)
+    if isinstance(record, ExportedTurn):
+        messages: Any = payload["messages"]
+        first = messages[0] if messages else {}
+        turn = TurnToRestore.from_payload(
+            {name: first.get(name) for name in ("tenant_id", "user_id", "session_id", "turn_id")}
+            | {"messages": messages}
+        )
+        turn = turn.model_copy(update={"messages": protect_messages(turn.messages, secrets)})
+        if turn.tenant_id != plan.target.tenant_id:
+            raise ValueError("the record belongs to another tenant than the export")
+        if (size := len(turn.to_bytes())) > TURN_BYTES:
+            raise ValueError(f"the turn has {size} bytes; at most {TURN_BYTES} are restored")
+        return turn
+    if (size := len(json.dumps(payload))) > RECORD_BYTES:
+        raise ValueError(f"the record has {size} bytes; at most {RECORD_BYTES} are restored")
+    return payload
+
+
+def _target(kind: RecordKind, record: Mapping[str, Any]) -> CommandTarget:
+    """Return the command for a record."""
+    tenant_id = str(record["tenant_id"])
+    if RESTORED_BY[kind] == "observer":
+        session = SessionRef(user_id=record["user_id"], session_id=record["session_id"])
+        return CommandTarget("restore.session", tenant_id, session=session)
+    if kind == "links":
+        scope, owner_id = ids.split(record["owner_key"])[1:3]
+        owner = Owner.model_validate({"scope": scope, "id": owner_id})
+        return CommandTarget(RESTORE_LINKS, tenant_id, owner=owner)
+    if kind == "group":
+        return CommandTarget("restore.owner", tenant_id, owner=Owner(scope="group", id=record["group_id"]))
+    name = "restore.owner" if RESTORED_BY[kind] == "reflector" else "restore.upkeep"
+    return CommandTarget(name, tenant_id, owner=Owner.model_validate(record["owner"]))
