@@ -35,7 +35,7 @@ class ImportReport(Contract):
     """Number of further errors."""
 
     def plus(self, other: ImportReport) -> ImportReport:
-        errors = (*self.errors, *other.errors)
+        errors = tuple(sorted((*self.errors, *other.errors), key=lambda each: each.line))
         return ImportReport(
             imported=self.imported + other.imported,
             skipped=self.skipped + other.skipped,
