@@ -31,6 +31,7 @@ from ..memory.recall.context import (
     RenderedContext,
     SaidMessage,
     Section,
+    UnshownMemory,
     WorkingBlock,
     render,
     tokens,
@@ -113,6 +114,8 @@ class ContextRequest:
     known_at: datetime | None = None
     min_score: float = 0.0
     """The lowest score of a recalled item, as in `RecallRequest`. Above 0, nothing replaces missing facts."""
+    explain: bool = False
+    """True for a person who looks at the context: the read publishes no recall event."""
     slots: SlotSelection | None = None
     """The slots of the facts to show, or None for every fact. With slots, use the switches that `switches_with_slots`
     returns."""
@@ -184,6 +187,10 @@ class PromptContext:
     """Parts of memory that did not answer."""
     silent: bool = False
     """True when every part of memory that was read failed."""
+    unshown: tuple[UnshownMemory, ...] = ()
+    """Memories that were read but are not in the text, with the reasons."""
+    section_tokens: Mapping[Section, int] = field(default_factory=dict)
+    """Tokens of each section of the text, with its headings and without the frame."""
 
 
 def new_mark() -> str:
@@ -254,7 +261,7 @@ class ContextService:
             said=self._said(request, said, stated, recalled),
         )
         rendered = self._rendered(memories, policy)
-        if shown := {each.id for each in rendered.shown}:
+        if (shown := {each.id for each in rendered.shown}) and not request.explain:
             items = (each for each in (*recalled.items, *said.items) if each.item.id in shown)
             self._publisher.publish(answered(request.recall_request(TIERS_OF_SECTIONS), items, now))
         missing = tuple(dict.fromkeys((*recalled.missing, *digested.missing, *said.missing, *parts.missing)))
@@ -270,6 +277,8 @@ class ContextService:
             tools=("recall",) if "recall" in request.switches else (),
             missing=missing,
             silent=(recalled.silent or not tiers) and not parts.answered and bool(missing),
+            unshown=rendered.unshown,
+            section_tokens=rendered.section_tokens,
         )
 
     async def _messages(

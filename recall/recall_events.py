@@ -78,7 +78,8 @@ class PublishingRecall:
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         recalled = await self.inner.recall(request, now=now)
-        self.publisher.publish(answered(request, recalled.items, now))
+        if not request.explain:
+            self.publisher.publish(answered(request, recalled.items, now))
         return recalled
 
 

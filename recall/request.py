@@ -59,6 +59,9 @@ class RecallRequest:
     settled: bool = False
     """True to omit episodes and working entries whose fact is pending, and working entries whose fact is not believed.
     Episodes whose fact is not believed are always omitted."""
+    explain: bool = False
+    """True to name the candidates that were left out. Such a read is for a person who looks at the ranking, so it
+    publishes no recall event."""
     shared_facts: tuple[str, ...] = ()
     """Ids of single facts of other owners that groups share with the owner."""
 

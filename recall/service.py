@@ -31,7 +31,7 @@ from ..memory.recall.cue_fit import fits
 from ..memory.recall.fusion import Rank, RankedList, ranks_in
 from ..memory.recall.links import Links, activation
 from ..memory.recall.ranking import Score, greatest_score, score_composite, score_trace, weigh_fit, weigh_question
-from ..memory.recall.selection import ScoredMemory, choose, sort_by_score
+from ..memory.recall.selection import OmissionReason, ScoredMemory, choose, sort_by_score, why_left_out
 from ..schemas.collections import FACTS, LINKS
 from ..schemas.facts import Trust
 from ..schemas.recall import RecalledItem, Tier
@@ -81,6 +81,16 @@ class RecalledMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A candidate that is not in the answer."""
+
+    memory: RecalledMemory
+    reason: OmissionReason
+    other_id: str | None = None
+    """For a duplicate: the item of the answer that says the same."""
+
+
+@dataclass(frozen=True, slots=True)
 class RecallResult:
     """The answer, best items first. When `missing` is not empty, the answer may be incomplete."""
 
@@ -88,6 +98,10 @@ class RecallResult:
     missing: tuple[UnansweredPart, ...]
     silent: bool = False
     """True when every part of memory that was read failed."""
+    left_out: tuple[LeftOut, ...] = ()
+    """For a request with `explain`: the best candidates that are not in the answer, best first."""
+    further: int = 0
+    """For a request with `explain`: the number of candidates that are neither in `items` nor in `left_out`."""
 
 
 class RecallPort(Protocol):
@@ -108,6 +122,8 @@ MESSAGES_A_PLACE = 3
 """Number of the best messages to read: at least `MESSAGES_MIN`, and `MESSAGES_A_PLACE` per item of the answer. Some
 messages are dropped, because they only ask a question, are old, or repeat a fact of the answer. Further messages
 replace them."""
+LEFT_OUT_MAX = 50
+"""Maximum number of candidates that an explained answer lists besides its items."""
 BEHIND = 32
 """Number of further episodes to check in one request after an episode of the answer was removed."""
 
@@ -194,14 +210,22 @@ class RecallService:
             found = await self._reranked(found, searching, request.search_text, reranker, parts, request, now)
         scored = self._scored(found, links, request, now)
         greatest = greatest_score(request.tiers, self._policy, cue=request.search_text is not None)
+        all_scored = scored
         if request.min_score > 0:
             least = request.min_score * greatest
             scored = [each for each in scored if each.score.total >= least and self._meets_cue(each, found)]
-        chosen = await self._believed(scored, found, parts, request, now, pick, facts=FACTS in collections)
+        chosen, gone = await self._believed(scored, found, parts, request, now, pick, facts=FACTS in collections)
         if parts.missing:
             log.warning("recall_incomplete", missing=[each.part for each in parts.missing])
         items = tuple(_recollection(each, found[each.tier, each.id], greatest) for each in chosen)
-        return RecallResult(items, parts.missing, parts.silent)
+        if not request.explain:
+            return RecallResult(items, parts.missing, parts.silent)
+        omitted = self._omitted(all_scored, scored, chosen, gone, request, least=request.min_score * greatest)
+        left_out = tuple(
+            LeftOut(_recollection(each, found[each.tier, each.id], greatest), reason, other)
+            for each, reason, other in omitted[:LEFT_OUT_MAX]
+        )
+        return RecallResult(items, parts.missing, parts.silent, left_out, max(0, len(omitted) - LEFT_OUT_MAX))
 
     async def _reranked(
         self,
@@ -240,21 +264,21 @@ class RecallService:
         pick: Pick,
         *,
         facts: bool,
-    ) -> tuple[ScoredMemory, ...]:
-        """Select the answer and remove episodes that are not believed. `facts` is False when there is no collection of
-        facts; then nothing is checked.
+    ) -> tuple[tuple[ScoredMemory, ...], frozenset[Key]]:
+        """Select the answer and remove episodes that are not believed. Return both. `facts` is False when there is no
+        collection of facts; then nothing is checked.
 
         With `request.settled`, working entries are checked, too. Each round checks the unchecked records of the answer.
         After a removal, a round also checks `BEHIND` further candidates, so that a memory with many removed episodes
         needs few rounds.
         """
         checked: tuple[Tier, ...] = ("episodic", "working") if request.settled else ("episodic",)
-        left, seen, behind = sort_by_score(scored), frozenset[Key](), 0
+        left, seen, behind, removed = sort_by_score(scored), frozenset[Key](), 0, frozenset[Key]()
         while True:
             chosen = pick(left)
             asked = [key for each in chosen if _is_open(key := (each.tier, each.id), checked, seen)]
             if not facts or not asked:
-                return chosen
+                return chosen, removed
             others = (key for each in left if _is_open(key := (each.tier, each.id), checked, seen) and key not in asked)
             keys = [*asked, *islice(others, behind)]
             gone = await parts.ask(
@@ -268,8 +292,8 @@ class RecallService:
                 ),
             )
             if not gone:
-                return chosen
-            seen, behind = seen | frozenset(keys), BEHIND
+                return chosen, removed
+            seen, behind, removed = seen | frozenset(keys), BEHIND, removed | gone
             left = [each for each in left if (each.tier, each.id) not in gone]
 
     def _scored(
@@ -283,6 +307,32 @@ class RecallService:
             score = self._score(tier, each, lifted.get(identity, 0.0), fit.get(key), request, now)
             scored.append(ScoredMemory(tier, identity, each.content, score, subject_of(each.payload)))
         return scored
+
+    def _omitted(
+        self,
+        every: Sequence[ScoredMemory],
+        eligible: Sequence[ScoredMemory],
+        chosen: Sequence[ScoredMemory],
+        gone: Collection[Key],
+        request: RecallRequest,
+        *,
+        least: float,
+    ) -> list[tuple[ScoredMemory, OmissionReason, str | None]]:
+        """Return the candidates that are not in the answer, best first, with the reasons. `eligible` are the candidates
+        that passed the minimum score."""
+        passed = {(each.tier, each.id) for each in eligible}
+        reasons: dict[Key, tuple[OmissionReason, str | None]] = {
+            (each.tier, each.id): ("min_score" if each.score.total < least else "no_word", None)
+            for each in every
+            if (each.tier, each.id) not in passed
+        }
+        reasons |= dict.fromkeys(gone, ("not_believed", None))
+        left = [each for each in eligible if (each.tier, each.id) not in gone]
+        tiers = len(request.tiers)
+        for each, reason, same in why_left_out(left, chosen, limit=request.limit, tiers=tiers, policy=self._policy):
+            reasons[each.tier, each.id] = (reason, None if same is None else same.id)
+        ordered = sort_by_score(each for each in every if (each.tier, each.id) in reasons)
+        return [(each, *reasons[each.tier, each.id]) for each in ordered]
 
     def _meets_cue(self, scored: ScoredMemory, found: Mapping[Key, _Found]) -> bool:
         """Return False for a message without a word of the cue when the embedder compares words. Its search by vectors

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from http import HTTPStatus
 from typing import Final
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import RedirectResponse, Response
 
+from ...recall.context import ContextService
 from ...recall.profile import ProfileReader
 from ...recall.provenance import FactTracer
 from ...recall.record_reader import RecordReader
+from ...recall.service import RecallPort
 from ...recall.turn_trace import TurnTracer
 from ..credentials import Caller, Credentials, caller_with
 from ..edits import EditSender
 from ..problems import Problem, not_found
+from ..recall import LimitOf
 from ..reviews import FactReviews
-from . import fact_pages, trail_pages
+from . import fact_pages, lab_pages, trail_pages
 from .pages import FOLDER, ConsolePages, address, console_root
 from .sign_in import PATH, check_same_site, forget, is_token, read_form, remember, return_path
 from .trail_pages import ReadLags
@@ -31,6 +36,10 @@ def router(
     fact_tracer: FactTracer,
     turn_tracer: TurnTracer,
     lags: ReadLags,
+    recall: RecallPort,
+    contexts: ContextService,
+    limit: LimitOf,
+    now: Callable[[], datetime],
     edits: EditSender,
     reviews: FactReviews,
     credentials: Credentials,
@@ -107,6 +116,19 @@ def router(
 
     routes.include_router(
         trail_pages.router(pages, reader, record_reader=record_reader, turn_tracer=turn_tracer, lags=lags)
+    )
+
+    routes.include_router(
+        lab_pages.router(
+            pages,
+            reader,
+            recall=recall,
+            contexts=contexts,
+            profiles=profiles,
+            record_reader=record_reader,
+            limit=limit,
+            now=now,
+        )
     )
 
     @routes.get("/{rest:path}")

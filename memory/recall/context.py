@@ -155,10 +155,27 @@ class ShownMemory:
     """The id of the record; empty when the memory has no id."""
 
 
+OmittedPiece = Literal["repeated", "tokens", "unsafe", "in_facts"]
+"""Reason why a memory is not in the text. `repeated`: another piece says it. `tokens`: it has no room. `unsafe`: its
+text looks like an instruction or a part of a prompt. `in_facts`: the text has room for every fact of the digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnshownMemory:
+    """A memory that the text does not show."""
+
+    section: Section
+    id: str
+    reason: OmittedPiece
+
+
 @dataclass(frozen=True, slots=True)
 class RenderedContext:
     text: str
     shown: tuple[ShownMemory, ...] = ()
+    unshown: tuple[UnshownMemory, ...] = ()
+    section_tokens: Mapping[Section, int] = field(default_factory=dict)
+    """Tokens of each section of the text, with its headings and without the frame."""
 
 
 Statement = tuple[str, str]
@@ -206,7 +223,8 @@ def render(
         share = SHARES[section] if policy.sections != {section} else 1
         return count("\n".join(piece.text for piece in pieces)) <= policy.max_tokens // share
 
-    pieces = [each for each in _pieces(memories, policy) if each.text]
+    every = [*_pieces(memories, policy)]
+    pieces = [each for each in every if each.text]
     if policy.spare_digest and not memories.more_facts and "semantic" in policy.sections:
         without = [each for each in pieces if each.section != "digest"]
         facts = [each for each in without if each.section in ("tasks", "blocks", "profile", "semantic")]
@@ -215,11 +233,37 @@ def render(
     if chosen and not fits(chosen):
         pieces.sort(key=lambda each: CHOSEN.index(each.section))
         chosen = _without_repetitions(pieces, fits=fits, has_room=has_room)
+    unshown = tuple(_unshown(every, pieces, chosen))
     if not chosen:
-        return RenderedContext("")
+        return RenderedContext("", unshown=unshown)
     ordered = _ordered(chosen)
     text = frame(_text(ordered), mark=mark)
-    return RenderedContext(text, tuple(ShownMemory(piece.section, piece.id) for piece in ordered))
+    by_section = groupby(ordered, key=lambda piece: piece.section)
+    return RenderedContext(
+        text,
+        tuple(ShownMemory(piece.section, piece.id) for piece in ordered),
+        unshown,
+        {section: count(_text([*group])) for section, group in by_section},
+    )
+
+
+def _unshown(
+    every: Sequence[_Piece], considered: Sequence[_Piece], chosen: Sequence[_Piece]
+) -> Iterator[UnshownMemory]:
+    """Yield the memories that the text does not show, with the reason. `considered` are the pieces without an unsafe
+    text and without a spared digest."""
+    said = frozenset[Statement]().union(*(each.says for each in chosen))
+    shown, tried = {id(each) for each in chosen}, {id(each) for each in considered}
+    for each in every:
+        if id(each) in shown or not each.id:
+            continue
+        if not each.text:
+            yield UnshownMemory(each.section, each.id, "unsafe")
+        elif id(each) not in tried:
+            yield UnshownMemory(each.section, each.id, "in_facts")
+        else:
+            repeated = each.section not in PROSE and each.says <= said
+            yield UnshownMemory(each.section, each.id, "repeated" if repeated else "tokens")
 
 
 # ------------------------------------------------------------------------------------------------ pieces

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from ...schemas.recall import TIERS, Tier
 from ..facts.similarity import overlap, words
@@ -12,6 +12,10 @@ from ..policies import RecallPolicy
 from .ranking import Score
 
 Key = tuple[Tier, str]
+OmissionReason = Literal["min_score", "no_word", "not_believed", "duplicate", "tier_share", "limit"]
+"""Reason why a candidate is not in the answer. `min_score`: its score is too low. `no_word`: it shares no word with the
+cue. `not_believed`: its fact is not believed. `duplicate`: an item of a higher tier says the same. `tier_share`: its
+tier has its share of the answer. `limit`: the answer is full."""
 _RANKS = {tier: rank for rank, tier in enumerate(TIERS)}
 
 
@@ -67,6 +71,37 @@ def choose(
         if not duplicates:
             return tuple(sort_by_score(picked))
         left = [each for each in left if _key(each) not in duplicates]
+
+
+def why_left_out(
+    left: Sequence[ScoredMemory], chosen: Sequence[ScoredMemory], *, limit: int, tiers: int, policy: RecallPolicy
+) -> Iterator[tuple[ScoredMemory, OmissionReason, ScoredMemory | None]]:
+    """Yield each candidate that `choose` did not choose, with the reason, and for a duplicate the item of the answer
+    that says the same."""
+    most, taken = share(limit, tiers=tiers), Counter(each.tier for each in chosen)
+    there = {_key(each) for each in chosen}
+    lowest = min((each.score.total for each in chosen), default=0.0)
+    said = [(each, words(each.content)) for each in chosen]
+    for each in left:
+        if _key(each) in there:
+            continue
+        its = words(each.content)
+        same = next(
+            (
+                higher
+                for higher, theirs in said
+                if _rank(higher) < _rank(each)
+                and may_say_the_same(each, higher)
+                and overlap(its, theirs) > policy.duplicate_overlap
+            ),
+            None,
+        )
+        if same is not None:
+            yield each, "duplicate", same
+        elif taken[each.tier] >= most and (len(chosen) < limit or each.score.total > lowest):
+            yield each, "tier_share", None
+        else:
+            yield each, "limit", None
 
 
 def _find_replacements(
