@@ -75,7 +75,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TurnEvidence:
     """A turn behind the fact: its messages with the quotes marked, and the observations made from it."""
 
     session_id: str
@@ -180,7 +180,7 @@ def _versions(chain: ProvenanceChain, others: Mapping[str, Fact]) -> list[Versio
     ]
 
 
-def _sources(chain: ProvenanceChain) -> list[Source]:
+def _sources(chain: ProvenanceChain) -> list[TurnEvidence]:
     """Group messages and observations by turn, oldest first."""
     quotes: dict[tuple[str, str], list[str]] = {}
     for evidence in chain.fact.evidence:
@@ -199,7 +199,7 @@ def _sources(chain: ProvenanceChain) -> list[Source]:
         users.setdefault((message.session_id, message.turn_id), message.user_id)
     gone = frozenset(chain.turns_gone)
     return [
-        Source(
+        TurnEvidence(
             *key,
             users.get(key),
             [(each, pieces_with(each.content, quotes.get(key, ()))) for each in messages.get(key, ())],

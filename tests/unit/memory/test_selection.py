@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memstream.memory.facts.similarity import overlap, words
 from memstream.memory.policies import RecallPolicy
 from memstream.memory.recall.ranking import Score
-from memstream.memory.recall.selection import ScoredMemory, choose, share, sort_by_score
+from memstream.memory.recall.selection import ScoredMemory, choose, share, sort_by_score, why_left_out
 from memstream.schemas.recall import TIERS, Tier
 
 POLICY = RecallPolicy()
@@ -180,3 +180,30 @@ def test_the_order_of_the_candidates_does_not_matter(candidates: list[ScoredMemo
     assert choose(sort_by_score(turned), limit=limit, tiers=4, policy=POLICY) == choose(
         sort_by_score(candidates), limit=limit, tiers=4, policy=POLICY
     )
+
+
+def left_out(candidates: Sequence[ScoredMemory], *, limit: int = 10, tiers: int = 4) -> dict[tuple[str, str], str]:
+    ordered = sort_by_score(candidates)
+    chosen = choose(ordered, limit=limit, tiers=tiers, policy=POLICY)
+    found = why_left_out(ordered, chosen, limit=limit, tiers=tiers, policy=POLICY)
+    return {(each.tier, each.content): reason if same is None else f"{reason} of {same.content}"
+            for each, reason, same in found}  # fmt: skip
+
+
+def test_each_candidate_that_is_left_out_has_its_reason() -> None:
+    facts = [item("semantic", f"fact number{n} about{n}", 0.9 - n / 100) for n in range(3)]
+    said = item("turns", "fact number0 about0", 0.95)
+    assert left_out([*facts, said, item("turns", "said once", 0.1)], limit=3) == {
+        ("turns", "fact number0 about0"): "duplicate of fact number0 about0",
+        ("semantic", "fact number1 about1"): "tier_share",
+        ("semantic", "fact number2 about2"): "tier_share",
+    }
+    assert left_out(facts, limit=2, tiers=1) == {("semantic", "fact number2 about2"): "limit"}
+
+
+@given(CANDIDATES, st.integers(1, 12), st.integers(1, 4))
+def test_a_candidate_is_in_the_answer_or_has_a_reason(candidates: list[ScoredMemory], limit: int, tiers: int) -> None:
+    ordered = sort_by_score(candidates)
+    chosen = choose(ordered, limit=limit, tiers=tiers, policy=POLICY)
+    found = [each for each, _, _ in why_left_out(ordered, chosen, limit=limit, tiers=tiers, policy=POLICY)]
+    assert sort_by_score([*chosen, *found]) == ordered
