@@ -148,6 +148,7 @@ class ContextRequest:
             min_score=self.min_score,
             slots=self.slots,
             settled=True,
+            explain=self.explain,
         )
 
     def profile_request(self) -> ProfileRequest:
