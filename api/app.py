@@ -26,10 +26,12 @@ from ..streams.log.fanout import FanoutBounds, TopicFanout
 from ..streams.log.port import Log
 from ..streams.senders.commands import CommandPort
 from ..streams.senders.turns import TurnSender
+from ..tools.audit_topic import AuditReader
 from ..tools.editor import MemoryEditor
 from ..tools.importing.importer import MemoryImporter
 from ..tools.tool_port import ToolPort
 from . import (
+    audit_trail,
     context,
     edits,
     export,
@@ -95,6 +97,7 @@ class Services:
     importer: MemoryImporter
     editor: MemoryEditor
     tools: ToolPort
+    audit_reader: AuditReader
     readiness: Readiness
     registry: CollectorRegistry
     mcp: McpServices | None = None
@@ -195,6 +198,7 @@ def create_app(
     app.include_router(
         verbatim.router(verbatim_reader=services.verbatim_reader, credentials=credentials, now=services.now)
     )
+    app.include_router(audit_trail.router(reader=services.audit_reader, credentials=credentials))
     app.include_router(export.router(exporter=services.exporter, pools=pools, credentials=credentials, limits=limits))
     app.include_router(
         imports.router(importer=services.importer, places=pools.commands, credentials=credentials, limits=limits)

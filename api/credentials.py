@@ -18,7 +18,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
@@ -41,6 +41,7 @@ from starlette.types import Scope as ASGIScope
 from ..schemas.base import GivenId, Instant, explain
 from ..schemas.text_files import toml_of
 from ..schemas.turns import Owner, Sensitivity
+from ..tools.audit import audit
 from .problems import CHALLENGE, Problem, forbidden, invalid_field, unauthorized
 from .scopes import SCOPES, Scope
 
@@ -74,6 +75,8 @@ class Caller:
     """SHA-256 of the token. Two tokens with the same name are two callers."""
     signed: Signed | None = field(default=None, repr=False, compare=False)
     """None unless the token comes from an identity provider."""
+    action: str = field(default="", repr=False, compare=False)
+    """Method and route of the request, for the audit trail."""
 
     def require(self, scope: Scope) -> None:
         if scope not in self.scopes:
@@ -111,9 +114,11 @@ class Caller:
         """
         return self.users is None or (owner.scope == "user" and owner.id in self.users)
 
-    def check_ceiling(self, ceiling: Sensitivity) -> None:
+    def check_ceiling(self, ceiling: Sensitivity, tenant_id: str, owner: Owner | None = None) -> None:
+        """Check the highest sensitivity of a read. A read of `secret` is written to the audit trail."""
         if ceiling == "secret":
             self.require("memory:read-secret")
+            audit(self.action, who=self.name, tenant_id=tenant_id, owner=owner, result="allowed", ceiling=ceiling)
 
 
 ANYONE = Caller("anyone", frozenset(SCOPES) - {"memory:speak-for-user"})
@@ -257,7 +262,7 @@ class Credentials:
         found: Caller | Problem = state[ADMITTED]
         if isinstance(found, Problem):
             raise found
-        state["caller"] = found.name
+        state["caller"], state["tenant"] = found.name, _only(found.tenants)
         return found
 
     async def admit(self, token: str | None) -> Caller:
@@ -355,6 +360,7 @@ def caller_with(credentials: Credentials, *scopes: Scope) -> Callable[..., Calle
         request: Request, described: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
     ) -> Caller:
         found = await credentials.caller_of(request.scope)
+        found = replace(found, action=f"{request.method} {getattr(request.scope.get('route'), 'path', '')}")
         for scope in scopes:
             found.require(scope)
         return found

@@ -54,13 +54,14 @@ class ExportQuery(Whose):
 
     def request(self, caller: Caller) -> ExportRequest:
         """Check the parameters against the credential. Raises Problem."""
-        caller.check_ceiling(self.ceiling)
+        tenant_id, owner = self.tenant_of(caller), self.owner_or_all(caller)
+        caller.check_ceiling(self.ceiling, tenant_id, owner)
         for name in ("cursors", "cursor"):
             if getattr(self, name) and self.format != "ndjson":
                 raise invalid_field(name, "needs the format ndjson")
         return ExportRequest(
-            self.tenant_of(caller),
-            owner=self.owner_or_all(caller),
+            tenant_id,
+            owner=owner,
             ceiling=self.ceiling,
             embeddings=self.embeddings,
             conversations=self.conversations,

@@ -23,8 +23,9 @@ class HeldQuery(PageQuery):
     """Query for an owner's records, in the order of their ids."""
 
     def selection(self, caller: Caller) -> RecordSelection:
-        caller.check_ceiling(self.ceiling)
-        return RecordSelection(self.tenant_of(caller), owner=self.owner_or_all(caller), ceiling=self.ceiling)
+        tenant_id, owner = self.tenant_of(caller), self.owner_or_all(caller)
+        caller.check_ceiling(self.ceiling, tenant_id, owner)
+        return RecordSelection(tenant_id, owner=owner, ceiling=self.ceiling)
 
 
 class TasksQuery(HeldQuery):

@@ -115,8 +115,9 @@ class RecordQuery(OfTenant):
 
     def tenant_of(self, caller: Caller) -> str:
         """Return the tenant. Check tenant and ceiling against the credential."""
-        caller.check_ceiling(self.ceiling)
-        return super().tenant_of(caller)
+        tenant_id = super().tenant_of(caller)
+        caller.check_ceiling(self.ceiling, tenant_id)
+        return tenant_id
 
 
 SessionHeader = Annotated[

@@ -245,11 +245,13 @@ def install(app: FastAPI, *, retry_after: int) -> None:
 
 
 def audit_denied(problem: Problem, request: Request, *, route: str = "") -> None:
-    """Write a line to the audit log if the problem denies the request. `request.state.caller` names the caller."""
+    """Write a line to the audit log if the problem denies the request. `request.state.caller` names the caller, and
+    `request.state.tenant` is the caller's only tenant."""
     if problem.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         route = getattr(request.scope.get("route"), "path", route)
         who = problem.who or str(getattr(request.state, "caller", "unknown"))
-        audit(f"{request.method} {route}".strip(), who=who, tenant_id=None, owner=None, result="denied")
+        tenant: str | None = getattr(request.state, "tenant", None)
+        audit(f"{request.method} {route}".strip(), who=who, tenant_id=tenant, owner=None, result="denied")
 
 
 def _methods(app: FastAPI, request: Request) -> str:

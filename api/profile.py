@@ -33,10 +33,10 @@ class ProfileQuery(Whose):
     known_at: Annotated[Moment | None, Field(description="Return facts as they were believed at this time.")] = None
 
     def request(self, caller: Caller) -> ProfileRequest:
-        caller.check_ceiling(self.ceiling)
         if self.groups and caller.users is not None:
             raise forbidden(f"the token {caller.name!r} is bound to users and may not see groups")
         tenant_id, owner = self.tenant_of(caller), self.owner(caller)
+        caller.check_ceiling(self.ceiling, tenant_id, owner)
         return bounded(
             lambda: ProfileRequest(
                 tenant_id=tenant_id,

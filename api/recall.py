@@ -73,10 +73,10 @@ class MemoryQuery(Whose):
         The session belongs to the owner if the owner is a user, otherwise to `user_id`. Two users may use the same
         session id.
         """
-        caller.check_ceiling(self.ceiling)
         if self.groups and caller.users is not None:
             raise forbidden(f"the token {caller.name!r} is bound to users and may not see groups")
         tenant_id, owner = self.tenant_of(caller), self.owner(caller)
+        caller.check_ceiling(self.ceiling, tenant_id, owner)
         user = owner.id if owner.scope == "user" else self.given_user
         session = session_of(one_of("session_id", self.session_id, "session", self.session), header)
         if session is None:

@@ -28,6 +28,7 @@ from ..schemas.digests import Digest
 from ..schemas.episodes import Episode
 from ..schemas.facts import Decision, Fact, FactAction, FactCause, FactState, FactUpdated
 from ..schemas.observations import AppliedPolicy, Category, Observation, TurnCut
+from ..schemas.turns import Owner
 from ..schemas.working_set import StoredMessage, StoredWorkingEntry
 from .credentials import Caller, Credentials, caller_with
 from .owner_params import (
@@ -78,10 +79,11 @@ class RecordsQuery(PageQuery):
     recorded_to: Annotated[Moment | None, Field(description="Only records that were recorded until this time.")] = None
 
     def selection(self, caller: Caller, *, state: FactState | Literal["all"] | None = None) -> RecordSelection:
-        caller.check_ceiling(self.ceiling)
+        tenant_id, owner = self.tenant_of(caller), self.owner_or_all(caller)
+        caller.check_ceiling(self.ceiling, tenant_id, owner)
         return RecordSelection(
-            self.tenant_of(caller),
-            owner=self.owner_or_all(caller),
+            tenant_id,
+            owner=owner,
             session_id=one_of("session_id", self.session_id, "session", self.session),
             state=state,
             subject=self.subject,
@@ -137,9 +139,9 @@ class SessionQuery(OfTenant):
     ceiling: Ceiling = "internal"
 
     def selection(self, caller: Caller, session_id: str) -> RecordSelection:
-        caller.check_ceiling(self.ceiling)
-        user = caller.user(one_of("user_id", self.user_id, "user", self.user))
-        return RecordSelection(self.tenant_of(caller), user_id=user, session_id=session_id, ceiling=self.ceiling)
+        user, tenant_id = caller.user(one_of("user_id", self.user_id, "user", self.user)), self.tenant_of(caller)
+        caller.check_ceiling(self.ceiling, tenant_id, Owner(scope="user", id=user))
+        return RecordSelection(tenant_id, user_id=user, session_id=session_id, ceiling=self.ceiling)
 
 
 class SessionTurnsQuery(SessionQuery):
@@ -278,9 +280,9 @@ def router(
     @routes.get("/v1/digest", tags=["digest"], summary="The digest: a summary of facts and episodes")
     async def digest(query: Annotated[DigestQuery, Query()], caller: Caller = reader) -> Digest:
         """Returns at most 400 tokens of prose. Consolidation rewrites the digest after facts or episodes change."""
-        caller.check_ceiling(query.ceiling)
-        owner = query.owner(caller)
-        found = await record_reader.digest(query.tenant_of(caller), owner, ceiling=query.ceiling)
+        tenant_id, owner = query.tenant_of(caller), query.owner(caller)
+        caller.check_ceiling(query.ceiling, tenant_id, owner)
+        found = await record_reader.digest(tenant_id, owner, ceiling=query.ceiling)
         if found is None:
             raise not_found(f"there is no digest of {owner.scope} {owner.id} yet, or it may not be read")
         return found

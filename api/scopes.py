@@ -12,5 +12,6 @@ Scope = Literal[
     "memory:review",
     "memory:speak-for-user",
     "memory:admin",
+    "memory:audit",
 ]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..recall.statement_outcomes import OutcomeStatus, StatementOutcome
 from ..recall.turn_trace import TurnOutcome, TurnRef, TurnStage, TurnTracer
+from ..schemas.turns import Owner
 from ..schemas.working_set import StoredMessage
 from .credentials import Caller, Credentials, caller_with
 from .owner_params import Ceiling, Id, Moment, OfTenant, ShortSession, ShortUser, one_of
@@ -31,12 +32,14 @@ class TurnQuery(OfTenant):
     ceiling: Ceiling = "internal"
 
     def ref(self, caller: Caller, turn_id: str) -> TurnRef:
-        caller.check_ceiling(self.ceiling)
+        tenant_id = self.tenant_of(caller)
+        user_id = caller.user(one_of("user_id", self.user_id, "user", self.user))
+        caller.check_ceiling(self.ceiling, tenant_id, Owner(scope="user", id=user_id))
         return TurnRef(
-            self.tenant_of(caller),
+            tenant_id,
             turn_id,
             session_id=one_of("session_id", self.session_id, "session", self.session),
-            user_id=caller.user(one_of("user_id", self.user_id, "user", self.user)),
+            user_id=user_id,
             ceiling=self.ceiling,
             sees=caller.sees,
             since=self.since,

@@ -260,8 +260,8 @@ def router(*, followers: TopicFanout, pools: Pools, credentials: Credentials, li
         record and receives none twice (but a record may be in the log twice: compare `event_id`). An event `position`
         has only an id. When the server ends a stream, it sends an event `end` whose data has the reason. Blocks with
         only a comment are heartbeats."""
-        caller.check_ceiling(query.ceiling)
         audience = Audience(query.tenant_of(caller), query.owner_or_all(caller), query.ceiling)
+        caller.check_ceiling(query.ceiling, audience.tenant_id, audience.owner)
         return UpdatesResponse(
             followers=followers,
             begin=_begin(last, query.begin),

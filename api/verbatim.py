@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict
 
 from ..recall.verbatim import EpisodeRef, Nothing, VerbatimReader
+from ..tools.audit import audit
 from .credentials import Caller, Credentials, caller_with
 from .owner_params import RecordId, RecordQuery
 from .problems import not_found
@@ -46,6 +47,14 @@ def router(*, verbatim_reader: VerbatimReader, credentials: Credentials, now: Ca
         """Each access is logged before the text is returned, and extends the retention of the text."""
         ref = EpisodeRef(query.tenant_of(caller), episode_id, caller.sees, query.ceiling)
         found = await verbatim_reader.rehydrate(ref, now=now())
+        audit(
+            "rehydrate",
+            who=caller.name,
+            tenant_id=ref.tenant_id,
+            owner=None,
+            result="read" if found is not None and found.content is not None else "nothing",
+            episode_id=episode_id,
+        )
         if found is None:
             raise not_found(f"there is no episode {episode_id} here, or it may not be read")
         return VerbatimAnswer(

@@ -55,6 +55,7 @@ COMMANDS = {
     "compact": "Summarise a session's older turns in an episode.",
     "reflect": "Maintain a user's memory: prune, merge, strengthen, derive, compact.",
     "verify": "Check that no record was lost, duplicated or mixed up.",
+    "audit": "Print the audit trail: who did what, and when.",
     "policies": "Show, check and set the policies of tenants.",
     "export": "Write every record of a user or a tenant to a file.",
     "erase": "Erase a user: everything that memory has of them, for ever.",

@@ -78,7 +78,8 @@ CLIENT_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "chat-service": ("chat services",),
     "subscriber": ("anyone",),
     "command-sender": ("tools",),
-    "serve": ("chat services", "tools", "recall", "anyone"),
+    "auditor": ("auditors",),
+    "serve": ("chat services", "tools", "recall", "anyone", "audited programs", "auditors"),
 }
 """The names of readers and writers in the catalogue, by role."""
 TRACED: Final[tuple[Topic, ...]] = (OBSERVATIONS,)

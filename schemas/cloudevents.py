@@ -20,6 +20,7 @@ EventType = Literal[
     "memstream.command.result.v1",
     "memstream.policy.v1",
     "memstream.erasure.v1",
+    "memstream.audit.v1",
 ]
 MAJOR_VERSION = 1
 OWN_TYPES = "memstream."

@@ -61,6 +61,7 @@ RECALLED = Topic("memory.recalled", "owner", "delete", 1, ("recall",), ("consoli
 RESULTS = Topic(
     "memory.commands.results", "command id", "delete", 1, ("observer", "reflector", "consolidation"), ("tools",)
 )
+AUDIT_TRAIL = Topic("memory.audit", "tenant or none", "delete", 365, ("audited programs",), ("auditors",), partitions=1)
 POLICIES = Topic("memory.policies", "tenant", "compact", None, ("operators",), ("every process",), partitions=1)
 ERASURES = Topic(
     "memory.erasures",
@@ -86,6 +87,7 @@ TOPICS: tuple[Topic, ...] = (
     RESULTS,
     POLICIES,
     ERASURES,
+    AUDIT_TRAIL,
 )
 BY_NAME: dict[str, Topic] = {topic.name: topic for topic in TOPICS}
 

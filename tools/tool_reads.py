@@ -44,6 +44,7 @@ from ..schemas.tools import (
     RehydrateMemory,
     TraceSearch,
 )
+from .audit import audit
 from .tool_call import Call, record_id, trace_id
 from .tool_port import ToolError
 
@@ -209,6 +210,14 @@ class ToolReads:
             ceiling=call.identity.ceiling,
         )
         found = await self.verbatim.rehydrate(ref, now=self.now())
+        audit(
+            "rehydrate",
+            who=call.identity.caller,
+            tenant_id=ref.tenant_id,
+            owner=call.identity.user,
+            result="read" if found is not None and found.content is not None else "nothing",
+            episode_id=ref.episode_id,
+        )
         if found is None:
             return Rehydrated(verbatim_content=None, archived_at=None)
         return Rehydrated(verbatim_content=found.content, archived_at=found.archived_at)

@@ -19,6 +19,7 @@ from ... import __version__
 from ...memory.policies import MemoryPolicy
 from ...schemas.tools import TOOLS_BY_NAME
 from ...schemas.turns import SENSITIVITIES
+from ...tools.audit_topic import AuditPublisher
 from ...tools.mcp_resources import UserResources
 from ...tools.mcp_server import MemoryServer, RequestContext, session_of_meta
 from ...tools.tool_port import ToolIdentity
@@ -100,7 +101,11 @@ def _named(given: str | None) -> frozenset[str] | None:
 
 async def _serve(settings: Settings, policy: MemoryPolicy, identity: ToolIdentity) -> int:
     async def serving(running: asyncio.Event, stopping: asyncio.Event) -> int:
-        async with server_parts(settings, policy, with_stages=False) as parts, recall_publisher(parts, policy) as told:
+        async with (
+            server_parts(settings, policy, with_stages=False) as parts,
+            recall_publisher(parts, policy) as told,
+            AuditPublisher(log=parts.log).running(),
+        ):
             memory = memory_services(
                 log=parts.log,
                 store=parts.store,

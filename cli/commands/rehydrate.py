@@ -11,11 +11,15 @@ import click
 from ...memory.policies import MemoryPolicy
 from ...recall.verbatim import EpisodeRef, Nothing, VerbatimReader, VerbatimResult
 from ...schemas.cloudevents import rfc3339
+from ...tools.audit import audit
+from ...tools.audit_topic import AuditPublisher
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
 from ..output import console
+from ..process.account import account
 from ..process.policy_reader import read_policies
+from ..wiring.command_runs import start_audit
 from ..wiring.ports import open_ports
 from ..wiring.settings import Settings
 
@@ -60,7 +64,17 @@ def rehydrate(context: CommandContext, episode_id: str, tenant: str, as_json: bo
 
 
 async def _rehydrated(settings: Settings, policy: MemoryPolicy, ref: EpisodeRef) -> VerbatimResult | None:
-    async with open_ports(settings, purpose="rehydrate") as ports:
+    start_audit(settings)
+    async with open_ports(settings, purpose="rehydrate") as ports, AuditPublisher(log=ports.log).running():
         policies = await read_policies(ports.log, policy)
         service = VerbatimReader(store=ports.store, log=ports.log, policies=policies)
-        return await service.rehydrate(ref, now=datetime.now(UTC))
+        found = await service.rehydrate(ref, now=datetime.now(UTC))
+        audit(
+            "rehydrate",
+            who=f"cli:{account()}",
+            tenant_id=ref.tenant_id,
+            owner=None,
+            result="read" if found is not None and found.content is not None else "nothing",
+            episode_id=ref.episode_id,
+        )
+        return found

@@ -27,6 +27,7 @@ from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Log
 from ...streams.senders.commands import CommandSender
 from ...tools.audit import audit
+from ...tools.audit_topic import AuditPublisher
 from ...tools.editor import ProtectedCommands
 from ..errors import PATIENCE, usage
 from ..output import console
@@ -169,7 +170,7 @@ async def reviewed(
     """
     start_audit(settings)
     name = kind.removeprefix("facts.")
-    async with local_stages(settings, policy, purpose=name) as ports:
+    async with local_stages(settings, policy, purpose=name) as ports, AuditPublisher(log=ports.log).running():
         fact = await RecordReader(store=ports.store).fact(tenant, fact_id, ceiling="secret")
         if fact is None:
             return None
@@ -193,7 +194,7 @@ async def reviewed(
 async def _stages(
     stage: StageName, settings: Settings, policy: MemoryPolicy, *, purpose: str
 ) -> AsyncIterator[LocalStages]:
-    async with local_stages(settings, policy, purpose=purpose) as ports:
+    async with local_stages(settings, policy, purpose=purpose) as ports, AuditPublisher(log=ports.log).running():
         await warn_without_worker(stage, ports.log)
         yield ports
 
@@ -212,7 +213,7 @@ def start_audit(settings: Settings) -> None:
 
 
 def _audit(command: Command, result: str, **ids: str) -> None:
-    """Write the audit line of a command, if MEMSTREAM_AUDIT_LOG names a file."""
+    """Write the audit record of a command."""
     owner = command.owner
     if command.session is not None:
         owner = Owner(scope="user", id=command.session.user_id)

@@ -14,6 +14,7 @@ from ...schemas.episodes import Episode
 from ...schemas.facts import Fact
 from ...schemas.tools import TRACE_PREFIX
 from ...streams.senders.commands import CommandSender
+from ...tools.audit_topic import AuditPublisher
 from ...tools.editor import EditAnswer, EditRefused, EditTarget, MemoryEditor
 from ..errors import PATIENCE, CommandFailed, Exit
 from ..process.account import account
@@ -70,5 +71,5 @@ async def edit_session(
 ) -> AsyncIterator[EditSession]:
     """Open the audit log and the ports for an edit. `key` is the idempotency key."""
     start_audit(settings)
-    async with local_stages(settings, policy, purpose=purpose) as ports:
+    async with local_stages(settings, policy, purpose=purpose) as ports, AuditPublisher(log=ports.log).running():
         yield EditSession(ports, policy, key)

@@ -42,6 +42,7 @@ from ...streams.log.fanout import TopicFanout
 from ...streams.log.port import Log
 from ...streams.log.stage_lag import stage_lags
 from ...streams.senders.turns import TurnSender
+from ...tools.audit_topic import AuditMetrics, AuditPublisher, AuditReader
 from ...tools.mcp_resources import UserResources
 from ..errors import usage
 from ..process.policy_reader import PolicyReader
@@ -252,7 +253,8 @@ class HttpServer:
         the stages. Recall events are published until the end.
         """
         await self.credentials.prepare()
-        async with recall_publisher(self.parts, self.policy) as publisher:
+        trail = AuditPublisher(log=self.parts.log, metrics=AuditMetrics.on(self.parts.metrics.registry))
+        async with trail.running(), recall_publisher(self.parts, self.policy) as publisher:
             followers = new_followers(self.parts.log, self.limits)
             app = create_app(
                 self._services(followers, publisher),
@@ -298,6 +300,7 @@ class HttpServer:
             verbatim_reader=memory.verbatim_reader,
             exporter=memory.exporter,
             importer=memory.importer,
+            audit_reader=AuditReader(self.parts.log),
             readiness=self.readiness,
             registry=self.parts.metrics.registry,
             recall_limit=lambda tenant_id, agent_id: policies.of(tenant_id, agent_id).recall.limit,

@@ -15,6 +15,7 @@ from memstream.schemas.cloudevents import MAJOR_VERSION, REKEYED_HEADER, EventTy
 from memstream.schemas.command_kinds import KINDS
 from memstream.schemas.errors import DeadLetterReason
 from memstream.schemas.topics import (
+    AUDIT_TRAIL,
     BY_NAME,
     COMMANDS,
     COMMANDS_SESSION,
@@ -66,6 +67,7 @@ VALUES: Final[dict[str, Value]] = {
     RESULTS.name: Value("command_result", "memstream.command.result.v1"),
     POLICIES.name: Value("tenant_policy", "memstream.policy.v1"),
     ERASURES.name: Value("erasure_marker", "memstream.erasure.v1"),
+    AUDIT_TRAIL.name: Value("audit_record", "memstream.audit.v1"),
 }
 """Records by topic."""
 ARGS: Final[dict[str, dict[str, str]]] = {
@@ -81,6 +83,7 @@ KEYS: Final = {
     "tenant/fact_id": "tenant/fact_id, each part percent-encoded",
     "tenant": "tenant, percent-encoded",
     "user hash, or receipt": "`user/` and the hash of the user; or `receipt/` and the id of the erasure",
+    "tenant or none": "tenant, percent-encoded; none for a denied request without a known tenant",
     "command id": "the command id, percent-encoded",
     "table key": "the key of the row",
     "stage/table key": "stage, `/`, the key of the row; or `deaths/`, stage, `/` and the coordinates of a record",

@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from pydantic.json_schema import GenerateJsonSchema
 
+from memstream.schemas.audit import AuditRecord
 from memstream.schemas.base import Contract
 from memstream.schemas.command_kinds import KINDS, CommandKind
 from memstream.schemas.commands import (
@@ -113,6 +114,7 @@ PUBLISHED: tuple[Published, ...] = (
     Published("erasure_receipt", ErasureReceipt, "produced", "value on memory.erasures with a key receipt/…"),
     Published("session_erase", SessionErase, "sent", "args of a command of kind sessions.erase"),
     Published("owner_erase", OwnerErase, "sent", "args of a command of kind owners.erase or upkeep.erase"),
+    Published("audit_record", AuditRecord, "produced", "value on memory.audit"),
     Published("export_line", ExportLine, "produced", "one line of an export"),
     *_edits(),
 )

@@ -33,6 +33,7 @@ def bare_app() -> FastAPI:
         verbatim_reader=nothing,
         exporter=nothing,
         importer=nothing,
+        audit_reader=nothing,
         editor=nothing,
         tools=nothing,
         readiness=nothing,

@@ -31,6 +31,7 @@ from memstream.recall.recall_events import PublisherMetrics
 from memstream.schemas.base import Contract
 from memstream.schemas.tools import TOOLS
 from memstream.streams.engine.metrics import Metrics
+from memstream.tools.audit_topic import AuditMetrics
 
 from . import contract_tables
 from .contract_tables import table
@@ -181,6 +182,8 @@ def metrics() -> str:
     families = [*vars(Metrics(registry)).values(), *vars(HttpMetrics(registry)).values()]
     publisher = PublisherMetrics.on(registry)
     families += [publisher.sent, publisher.dropped]
+    trail = AuditMetrics.on(registry)
+    families += [trail.sent, trail.dropped, trail.waiting]
     families.append(keys_age(registry))
     rows = [_family(each) for each in families if isinstance(each, MetricWrapperBase)]
     return table(("metric", "type", "labels", "counts"), rows)

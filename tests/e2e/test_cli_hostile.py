@@ -33,6 +33,8 @@ LINES = (
     ("erase", *USER, "--dry-run"),
     ("erase", "--receipt", "e1"),
     ("show", "facts", *TENANT),
+    ("audit", *TENANT),
+    ("audit", "--json"),
     ("show", "facts", *TENANT, "--state", "all", "--json"),
     ("show", "episodes", *TENANT),
     ("show", "working", *TENANT),

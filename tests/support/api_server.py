@@ -39,6 +39,7 @@ from memstream.streams.log.fanout import TopicFanout
 from memstream.streams.log.port import Log, Position
 from memstream.streams.log.stage_lag import stage_lags
 from memstream.streams.senders.turns import TurnSender
+from memstream.tools.audit_topic import AuditReader
 from memstream.tools.editor import MemoryEditor
 from memstream.tools.importing.importer import MemoryImporter
 from memstream.tools.tool_port import ToolPort
@@ -172,6 +173,7 @@ def app_over(
         importer=MemoryImporter(log=client, store=backing, commands=sender, now=utc_now, secrets=SecretFilter()),
         readiness=lambda: {"log": (ready, "" if ready else "it is away"), "qdrant": (False, "it is down")},
         registry=CollectorRegistry(),
+        audit_reader=AuditReader(client),
         **more,
     )
     return create_app(services, credentials=credentials, limits=limits, publication=publication)
