@@ -251,9 +251,8 @@ class Settings(BaseSettings):
     """Origins of web pages that may call `memstream serve` from a browser, separated by commas:
     `https://app.example.com`. `*` allows every page, and needs MEMSTREAM_TOKENS. Unset: no page."""
     audit_log: Path | None = None
-    """File of the audit log: a JSON line for each turn and command over HTTP, each request that is denied (401 or 403),
-    and each command of the command line. Unset: `memstream serve` writes these lines to its log, other commands write
-    none."""
+    """File of the audit log: a JSON line for each record of the audit trail. Unset: `memstream serve` writes these
+    lines to its log, other commands write none. The topic `memory.audit` gets the records in any case."""
     testing: bool = False
     """1 allows `crash_point`."""
     crash_point: str | None = None

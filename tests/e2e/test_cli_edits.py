@@ -117,3 +117,17 @@ def test_what_is_wrong_is_told(memstream: InProcess, arguments: tuple[str, ...],
     result = memstream(*arguments)
     assert (result.code, result.out) == (code, "")
     assert says in result.err
+
+
+def test_each_edit_is_in_the_audit_trail(memstream: InProcess) -> None:
+    fact_id = done(memstream("remember", "Works at Google", *OF_U1, "--json"))["fact_id"]
+    assert memstream("forget", fact_id, "--tenant", "acme").code == 0
+    first, second = rows(memstream("audit", "--tenant", "acme", "--json"))
+    assert [first["action"], second["action"]] == ["facts.remember", "facts.forget"]
+    assert {each["who"].partition(":")[0] for each in (first, second)} == {"cli"}
+    assert {(each["owner"]["id"], each["result"], each["fact_id"]) for each in (first, second)} == {
+        ("u1", "applied", fact_id)
+    }
+    assert rows(memstream("audit", "--action", "facts.forget", "--limit", "1", "--json")) == [second]
+    assert rows(memstream("audit", "--tenant", "rival", "--json")) == []
+    assert "facts.forget" in memstream("audit", "--user", "u1").out

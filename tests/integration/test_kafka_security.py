@@ -17,9 +17,11 @@ import pytest
 from memstream.client import BEGINNING, KafkaSecurity, Misconfigured, connect
 from memstream.schemas.access import Acl
 from memstream.schemas.errors import AccessRefused, StageError, Transient
-from memstream.schemas.topics import FACTS_UPDATED, STAGES, TURNS
+from memstream.schemas.topics import AUDIT_TRAIL, FACTS_UPDATED, STAGES, TURNS
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.topic_admin import Deployment, check, create
+from memstream.tools.audit import audit
+from memstream.tools.audit_topic import AuditPublisher, AuditQuery, AuditReader
 from tests.support.certificates import Authority
 from tests.support.conversation import conversation, different_each_time
 from tests.support.model_server import ModelServer
@@ -332,3 +334,30 @@ async def test_a_rotated_password_is_read_again_without_a_restart(
         assert worker.poll() is None
     finally:
         await secure_kafka.add_user("recorder", "recorder")
+
+
+async def test_the_audit_trail_has_rights_of_its_own(tmp_path: Path) -> None:
+    """`serve` writes the trail, an auditor reads it, and a stage may do neither."""
+    broker, logs = SecureBroker(tmp_path / "kafka"), dict[str, KafkaLog]()
+    try:
+        await asyncio.to_thread(broker.start)
+        await broker.add_roles()
+        await topics_created(broker)
+        for name in ("serve", "auditor", "observer"):
+            logs[name] = KafkaLog(servers=[broker.secure], security=scram(broker, name), timeout=10)
+        for log in logs.values():
+            await log.start()
+        async with AuditPublisher(log=logs["serve"]).running():
+            audit("facts.forget", who="chat", tenant_id="acme", owner=None, result="applied", fact_id="f1")
+            audit("GET /v1/facts", who="unknown", tenant_id=None, owner=None, result="denied")
+        for name in ("serve", "auditor"):
+            page = await AuditReader(logs[name]).page(AuditQuery(since=datetime.now(UTC) - timedelta(hours=1)), limit=9)
+            assert [(each.who, each.tenant_id) for each in page.items] == [("chat", "acme"), ("unknown", None)]
+        with pytest.raises(StageError, match=r"memory\.audit"):
+            await AuditReader(logs["observer"]).page(AuditQuery(), limit=9)
+        with pytest.raises(StageError, match=r"memory\.audit"):
+            await logs["observer"].append(AUDIT_TRAIL.name, key=None, value=b"{}")
+    finally:
+        for log in logs.values():
+            await log.close()
+        broker.close()
