@@ -14,7 +14,7 @@ from ...recall.record_reader import TURNS_MAX, RecordReader
 from ...recall.turn_trace import TurnOutcome, TurnTracer
 from ...schemas.errors import Transient
 from ...schemas.facts import Fact
-from ...schemas.turns import SENSITIVITIES, Sensitivity
+from ...schemas.turns import SENSITIVITIES, Owner, Sensitivity
 from ...streams.log.stage_lag import StageLag
 from ..credentials import Caller
 from ..owner_params import Id, one_of
@@ -32,9 +32,9 @@ class TrailQuery(SessionQuery):
     cursor: Cursor = None
 
     def turns(self, caller: Caller) -> RecordSelection:
-        caller.check_ceiling(self.ceiling)
-        user = caller.user(one_of("user_id", self.user_id, "user", self.user))
-        return RecordSelection(self.tenant_of(caller), user_id=user, session_id=self.session_id, ceiling=self.ceiling)
+        user, tenant_id = caller.user(one_of("user_id", self.user_id, "user", self.user)), self.tenant_of(caller)
+        caller.check_ceiling(self.ceiling, tenant_id, Owner(scope="user", id=user))
+        return RecordSelection(tenant_id, user_id=user, session_id=self.session_id, ceiling=self.ceiling)
 
 
 def router(

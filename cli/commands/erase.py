@@ -10,6 +10,7 @@ from ...memory.user_traces import UserTraces
 from ...schemas import ids
 from ...schemas.erasures import ErasedPlace, ErasureReceipt
 from ...tools.audit import audit
+from ...tools.audit_topic import AuditPublisher
 from ...tools.erasure.eraser import ErasureStalled, UserEraser, check_again, read_receipt
 from ...tools.erasure.scan import UserRecords, UserScan
 from .. import options
@@ -71,7 +72,10 @@ def erase(
 async def _erase(context: CommandContext, tenant: str, user: str) -> ErasureReceipt:
     start_audit(context.settings)
     who = f"cli:{account()}"
-    async with local_stages(context.settings, context.policy, purpose="erase") as ports:
+    async with (
+        local_stages(context.settings, context.policy, purpose="erase") as ports,
+        AuditPublisher(log=ports.log).running(),
+    ):
         eraser = UserEraser(
             store=ports.store,
             log=ports.log,

@@ -84,6 +84,7 @@ async def test_a_decision_goes_to_the_facts_owner(audited: list[dict[str, Any]])
     assert command.args == {"fact_id": FACT.fact_id, "reason": "he wants it"}
     (line,) = audited
     assert line.pop("at").endswith("Z")
+    assert line.pop("audit_id")
     assert line == {
         "who": "reviewer",
         "action": "facts.approve",
