@@ -21,6 +21,7 @@ EXPECTED = {
     "memory.commands.results": ("command id", "delete", 1),
     "memory.policies": ("tenant", "compact", None),
     "memory.erasures": ("user hash, or receipt", "compact", None),
+    "memory.audit": ("tenant or none", "delete", 365),
 }
 READ = {
     "recorder": {"memory.turns"},
@@ -71,7 +72,7 @@ def test_partition_counts(default: int, letters: int, work: int) -> None:
     for topic in catalogue():
         expected = (
             1
-            if topic.name in ("memory.policies", "memory.erasures", "memory-parked")
+            if topic.name in ("memory.policies", "memory.erasures", "memory.audit", "memory-parked")
             else letters
             if topic.name in LETTERS
             else work
