@@ -253,6 +253,7 @@ def create_app(
             fact_tracer=services.fact_tracer,
             turn_tracer=services.turn_tracer,
             lags=services.stage_lags,
+            readiness=services.readiness,
             recall=services.recall,
             contexts=services.contexts,
             limit=services.recall_limit,

@@ -21,10 +21,11 @@ from ..edits import EditSender
 from ..problems import Problem, not_found
 from ..recall import LimitOf
 from ..reviews import FactReviews
+from ..worker_health import Readiness
 from . import fact_pages, lab_pages, trail_pages
 from .pages import FOLDER, ConsolePages, address, console_root
 from .sign_in import PATH, check_same_site, forget, is_token, read_form, remember, return_path
-from .trail_pages import ReadLags
+from .trail_pages import ReadLags, known_lags
 
 STATIC: Final = {"console.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 
@@ -36,6 +37,7 @@ def router(
     fact_tracer: FactTracer,
     turn_tracer: TurnTracer,
     lags: ReadLags,
+    readiness: Readiness,
     recall: RecallPort,
     contexts: ContextService,
     limit: LimitOf,
@@ -58,7 +60,16 @@ def router(
 
     @routes.get("")
     async def start(request: Request, caller: Caller = reader) -> Response:
-        return pages.page(request, "start.html", caller=caller, tenants=sorted(caller.tenants or ()))
+        found = await known_lags(lags)
+        return pages.page(
+            request,
+            "start.html",
+            caller=caller,
+            tenants=sorted(caller.tenants or ()),
+            parts=readiness(),
+            lags=found,
+            is_empty=bool(found) and not any(each.sent for each in found),
+        )
 
     @routes.get("/static/{name}")
     async def static(name: str) -> Response:

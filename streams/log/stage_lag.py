@@ -18,20 +18,23 @@ class StageLag:
     behind: int
     deleted: int
     """Records that retention deleted before the stage read them."""
+    sent: int
+    """Records that were ever written to the topics of the stage."""
 
 
 async def stage_lag(log: Log, stage: StageName) -> StageLag:
     """Read the lag of a stage. Topics that do not exist count as empty. Raises Transient."""
     group = group_of(stage)
-    behind = deleted = 0
+    behind = deleted = sent = 0
     for topic in read_by(stage):
         if await log.partitions(topic.name) is None:
             continue
         starts, ends = await log.starts(topic.name), await log.ends(topic.name)
         committed = await log.committed(group, topic.name)
+        sent += sum(ends)
         behind += sum(end - max(start, done or 0) for start, end, done in zip(starts, ends, committed, strict=True))
         deleted += sum(max(0, start - done) for start, done in zip(starts, committed, strict=True) if done is not None)
-    return StageLag(stage, await log.members(group), behind, deleted)
+    return StageLag(stage, await log.members(group), behind, deleted, sent)
 
 
 async def stage_lags(log: Log) -> list[StageLag]:

@@ -37,7 +37,7 @@ from memstream.schemas.commands import Command, CommandResult
 from memstream.schemas.errors import Transient
 from memstream.streams.log.fanout import TopicFanout
 from memstream.streams.log.port import Log, Position
-from memstream.streams.log.stage_lag import stage_lags
+from memstream.streams.log.stage_lag import StageLag, stage_lags
 from memstream.streams.senders.turns import TurnSender
 from memstream.tools.audit_topic import AuditReader
 from memstream.tools.editor import MemoryEditor
@@ -124,6 +124,10 @@ class NoRecall:
         return self.answer
 
 
+async def no_lags() -> list[StageLag]:
+    return []
+
+
 def forget_earlier_apps() -> None:
     """Empty FastAPI's caches of endpoint functions: they hold the last fifty applications with their stores."""
     for each in vars(models).values():
@@ -164,7 +168,7 @@ def app_over(
         record_reader=reading,
         profiles=ProfileReader(store=backing, policies=TenantPolicies(MemoryPolicy())),
         fact_tracer=FactTracer(store=backing, log=client),
-        stage_lags=lambda: stage_lags(client),
+        stage_lags=more.pop("stage_lags", None) or (lambda: stage_lags(client) if log is not None else no_lags()),
         turn_tracer=TurnTracer(store=backing, log=client, deployment=MemoryPolicy()),
         verbatim_reader=verbatim,
         exporter=MemoryExporter(

@@ -12,6 +12,8 @@ from fastapi import FastAPI
 from memstream.api.app import Publication
 from memstream.api.console.sign_in import COOKIE, FORM_MAX, return_path
 from memstream.api.credentials import Credentials
+from memstream.schemas.errors import Transient
+from memstream.streams.log.stage_lag import StageLag
 from tests.support.api_server import app_over, bearer, called, entry
 from tests.support.console_pages import page_of, words
 
@@ -163,6 +165,37 @@ async def test_a_body_that_is_no_form_is_refused(app: FastAPI) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ frame
+async def test_the_start_page_shows_the_stages_and_the_first_steps(app: FastAPI) -> None:
+    def lags(*, sent: int) -> list[StageLag]:
+        return [StageLag("recorder", 0, 7, 2, sent), StageLag("observer", 3, 0, 0, sent)]
+
+    for sent, first_steps in ((0, True), (9, False)):
+
+        async def read(sent: int = sent) -> list[StageLag]:
+            return lags(sent=sent)
+
+        made = app_over(credentials=Credentials((READER,)), stage_lags=read)
+        async with called(made, token="mst_reader") as client:
+            page = page_of(await client.get("/console"))
+        rows = [" ".join(row.text(separator=" ").split()) for row in page.css("#stages tr")]
+        assert rows == ["recorder no worker: memstream worker 0 7 2", "observer 3 0 0"]
+        assert (page.css_first("#first-steps") is not None) is first_steps
+        assert "it is down" in words(page, "#parts")
+        quarantine = page.css_first(".hint a").attributes["href"]
+        assert quarantine == "/console/facts?tenant_id=acme&state=quarantined"
+
+
+async def test_a_start_page_without_the_log_says_so(app: FastAPI) -> None:
+    async def away() -> list[StageLag]:
+        raise Transient("broker", "the log does not answer")
+
+    made = app_over(credentials=Credentials((READER,)), stage_lags=away)
+    async with called(made, token="mst_reader") as client:
+        page = page_of(await client.get("/console"))
+    assert "The log does not answer" in words(page, "#stages")
+    assert page.css_first("#first-steps") is None
+
+
 async def test_a_server_without_tokens_opens_immediately() -> None:
     async with called(app_over()) as client:
         page = page_of(await client.get("/console"))
