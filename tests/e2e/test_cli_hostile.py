@@ -22,6 +22,7 @@ from click.testing import CliRunner
 from memstream.cli.main import COMMANDS, cli
 from tests.support.cli_process import COMMAND, TIMEOUT, Done, Memstream
 from tests.support.environment import clean_environment
+from tests.support.generated_memory import GeneratedMemory
 
 TENANT = ("--tenant", "acme")
 USER = (*TENANT, "--user", "ana")
@@ -63,7 +64,6 @@ LINES = (
     ("policies", "set", *TENANT, "policy.json"),
     ("policies", "remove", *TENANT),
     ("export", *TENANT, "--out", "export.ndjson"),
-    ("import", "export.ndjson", "--dry-run"),
     ("produce", "turns.ndjson"),
     ("doctor",),
     ("doctor", "--json"),
@@ -92,6 +92,7 @@ WITH_STAGES = (
     ("flush", *SESSION),
     ("compact", *SESSION),
     ("reflect", *USER),
+    ("import", "memory.ndjson"),
     ("demo",),
     ("chat",),
     ("worker", "all"),
@@ -197,6 +198,7 @@ def test_what_cannot_be_used_is_a_line_and_exit_2(folder: Path, name: str) -> No
     (work / DATADIR / "log.sqlite3").touch()
     (work / "policy.json").write_text("{}")
     (work / "turns.ndjson").write_text("{}\n")
+    (work / "memory.ndjson").write_text(GeneratedMemory(1, "acme").header())
     given.prepare(work)
     wrong = []
     for line in (*LINES, *WITH_STAGES):
