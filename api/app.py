@@ -95,6 +95,7 @@ class Services:
     verbatim_reader: VerbatimReader
     exporter: MemoryExporter
     importer: MemoryImporter
+    erasures: ErasurePort
     editor: MemoryEditor
     tools: ToolPort
     audit_reader: AuditReader
@@ -212,6 +213,7 @@ def create_app(
             now=services.now,
         )
     )
+    app.include_router(erasures.router(erasures=services.erasures, credentials=credentials, limits=limits))
     app.include_router(
         reviews.router(
             commands=services.commands,

@@ -13,5 +13,6 @@ Scope = Literal[
     "memory:speak-for-user",
     "memory:admin",
     "memory:audit",
+    "memory:erase",
 ]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

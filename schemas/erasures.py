@@ -79,6 +79,7 @@ class ErasureReceipt(Contract):
     """The record of a completed erasure, with the result of the scan at its end. It names the user by hash only."""
 
     erasure_id: OurId
+    tenant_id: GivenId
     user_hash: Hash
     began_at: Instant
     ended_at: Instant

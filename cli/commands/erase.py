@@ -18,6 +18,7 @@ from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
 from ..output import console
 from ..process.account import account
+from ..wiring.broker import require_memory
 from ..wiring.command_runs import start_audit
 from ..wiring.local_stages import local_stages
 from ..wiring.ports import open_ports
@@ -29,7 +30,7 @@ from ..wiring.stages import utc_now
 @click.option("--user", type=options.GIVEN_ID, help="The user to erase.")
 @click.option("--dry-run", is_flag=True, help="Count what memory has of the user. Change nothing.")
 @click.option("--receipt", metavar="ID", help="Show the receipt of an erasure.")
-@click.option("--check", metavar="ID", help="Scan again for the user of a receipt. Needs --tenant.")
+@click.option("--check", metavar="ID", help="Scan again for the user of a receipt.")
 @options.as_json
 @pass_context
 def erase(
@@ -47,14 +48,14 @@ def erase(
     If the command is interrupted, run it again: it continues. Exit 1 if the scan still finds the user.
     """
     if sum((receipt is not None, check is not None, user is not None)) != 1:
-        raise usage("name one of: --tenant and --user, --receipt ID, --check ID with --tenant")
+        raise usage("name one of: --tenant and --user, --receipt ID, --check ID")
     if receipt is not None:
         _print(run(_receipt(context, receipt)), as_json=as_json)
         return
-    if tenant is None:
-        raise usage("--tenant is missing: name the tenant of the user")
     if check is not None:
-        made = run(_checked(context, check, tenant))
+        made = run(_checked(context, check))
+    elif tenant is None:
+        raise usage("--tenant is missing: name the tenant of the user")
     elif dry_run:
         assert user is not None  # checked above
         _print_places(run(_counted(context, tenant, user)).places.values(), as_json=as_json)
@@ -70,6 +71,7 @@ def erase(
 
 
 async def _erase(context: CommandContext, tenant: str, user: str) -> ErasureReceipt:
+    require_memory(context.settings.broker_folder)
     start_audit(context.settings)
     who = f"cli:{account()}"
     async with (
@@ -110,12 +112,12 @@ async def _receipt(context: CommandContext, erasure_id: str) -> ErasureReceipt:
     return found
 
 
-async def _checked(context: CommandContext, erasure_id: str, tenant: str) -> ErasureReceipt:
+async def _checked(context: CommandContext, erasure_id: str) -> ErasureReceipt:
     async with open_ports(context.settings, purpose="erase") as ports:
         found = await read_receipt(ports.log, erasure_id)
         if found is None:
             raise CommandFailed(Exit.PARTLY, f"there is no receipt {erasure_id}: `memstream erase` prints its id")
-        return await check_again(ports.store, ports.log, found, tenant_id=tenant)
+        return await check_again(ports.store, ports.log, found)
 
 
 def _print(receipt: ErasureReceipt, *, as_json: bool) -> None:

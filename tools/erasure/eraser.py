@@ -82,7 +82,10 @@ class UserEraser:
     # ------------------------------------------------------------------------------------------------ the run
     async def run(self) -> ErasureReceipt:
         """Erase the user, and return the receipt. Raises ErasureStalled and Transient; then run it again."""
-        marker = await self._marker()
+        return await self.finish(await self.begin())
+
+    async def finish(self, marker: ErasureMarker) -> ErasureReceipt:
+        """Erase the user of an open marker, and return the receipt. Raises ErasureStalled and Transient."""
         await self._acknowledged(marker)
         await self._handled()
         found, rounds = await self._erased(marker)
@@ -93,7 +96,7 @@ class UserEraser:
         traces = UserTraces(self.tenant_id, ids.user_hash(self.tenant_id, self.user_id), self._texts)
         return await UserScan(store=self.store, log=self.log, tenant_id=self.tenant_id, traces=traces).run()
 
-    async def _marker(self) -> ErasureMarker:
+    async def begin(self) -> ErasureMarker:
         """Make the marker durable, or take the open marker of a run that was killed."""
         key = USER_PREFIX + ids.user_hash(self.tenant_id, self.user_id)
         known = (await _latest(self.log, key)).get(key)
@@ -195,6 +198,7 @@ class UserEraser:
         user = ids.user_hash(self.tenant_id, self.user_id)
         receipt = ErasureReceipt(
             erasure_id=marker.erasure_id,
+            tenant_id=self.tenant_id,
             user_hash=user,
             began_at=marker.at,
             ended_at=ended,
@@ -314,11 +318,17 @@ async def read_marker(log: Log, erasure_id: str) -> ErasureMarker | None:
     return None
 
 
-async def check_again(store: VectorStore, log: Log, receipt: ErasureReceipt, *, tenant_id: str) -> ErasureReceipt:
+async def open_markers(log: Log) -> tuple[ErasureMarker, ...]:
+    """Return the markers of erasures that are not completed. Raises Transient."""
+    values = [value for key, value in (await _latest(log)).items() if key.startswith(USER_PREFIX)]
+    return tuple(marker for marker in map(ErasureMarker.read, values) if marker.state == "open")
+
+
+async def check_again(store: VectorStore, log: Log, receipt: ErasureReceipt) -> ErasureReceipt:
     """Scan again for the user of a receipt. Return the receipt with the new numbers. Records of a user who came
     back are found, too."""
-    traces = UserTraces(tenant_id, receipt.user_hash)
-    found = await UserScan(store=store, log=log, tenant_id=tenant_id, traces=traces).run()
+    traces = UserTraces(receipt.tenant_id, receipt.user_hash)
+    found = await UserScan(store=store, log=log, tenant_id=receipt.tenant_id, traces=traces).run()
     removed = {place.place: place.removed for place in receipt.places}
     places: tuple[ErasedPlace, ...] = tuple(
         place.model_copy(update={"removed": removed.get(place.place, 0)}) for place in found.places.values()
