@@ -29,11 +29,13 @@ from ..streams.senders.turns import TurnSender
 from ..tools.audit_topic import AuditReader
 from ..tools.editor import MemoryEditor
 from ..tools.importing.importer import MemoryImporter
+from ..tools.erasure.runs import ErasurePort
 from ..tools.tool_port import ToolPort
 from . import (
     audit_trail,
     context,
     edits,
+    erasures,
     export,
     health,
     held_records,

@@ -47,9 +47,7 @@ def router(*, erasures: ErasurePort, credentials: Credentials, limits: Limits) -
             begun = await erasures.begin(tenant_id, query.user_id, issued_by=caller.name)
             status, erasure_id = "accepted", begun.erasure_id
         finally:
-            audit(
-                "erase", who=caller.name, tenant_id=tenant_id, owner=owner, result=status, erasure_id=erasure_id
-            )
+            audit("erase", who=caller.name, tenant_id=tenant_id, owner=owner, result=status, erasure_id=erasure_id)
         return begun
 
     @routes.get("/v1/erasures/{erasure_id}", summary="The state and the receipt of an erasure")

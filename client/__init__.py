@@ -24,8 +24,8 @@ from .errors import (
     TurnRefused,
     Unavailable,
 )
-from .http_client import Api, Context, Recalled, SaidTurn, TurnReport, Verbatim
 from .import_file import ImportRefused
+from .http_client import Api, Context, Erasure, Recalled, SaidTurn, TurnReport, Verbatim
 from .memory import Memory, connect
 from .tools import ToolCallError, Tools
 from .updates import BEGINNING, NOW, STATE, Update
@@ -39,6 +39,7 @@ __all__ = [
     "BlockingMemory",
     "ClientError",
     "Context",
+    "Erasure",
     "ImportRefused",
     "InvalidTurn",
     "KafkaSecurity",

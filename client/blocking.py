@@ -21,7 +21,7 @@ from ..schemas.turns import Owner
 from ..streams.log.kafka_security import KafkaSecurity
 from ..streams.log.port import Position
 from .edits import Edits
-from .http_client import Context, Recalled, SaidTurn, TurnReport, Verbatim
+from .http_client import Context, Erasure, Recalled, SaidTurn, TurnReport, Verbatim
 from .memory import TIMEOUT, Memory, connect
 from .tools import Tools
 from .turn_wait import WAIT_SECONDS, TurnWait
@@ -77,6 +77,12 @@ class BlockingMemory:
 
     def rehydrate(self, episode_id: str, **fields: JsonValue) -> Verbatim:
         return self._wait(self._memory.api.rehydrate(episode_id, **fields))
+
+    def erase(self, user_id: str, **fields: JsonValue) -> Erasure:
+        return self._wait(self._memory.api.erase(user_id, **fields))
+
+    def erasure(self, erasure_id: str) -> Erasure:
+        return self._wait(self._memory.api.erasure(erasure_id))
 
     def digest(self, **fields: JsonValue) -> Digest | None:
         return self._wait(self._memory.api.digest(**fields))

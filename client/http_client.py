@@ -86,6 +86,17 @@ class Verbatim(BaseModel):
     nothing: str | None = None
 
 
+class Erasure(BaseModel):
+    """State of an erasure: open or closed. An open erasure may have the reason `why` it waits; a closed one has its
+    receipt."""
+
+    erasure_id: str
+    tenant_id: str
+    state: str
+    why: str = ""
+    receipt: dict[str, JsonValue] | None = None
+
+
 class SaidTurn(BaseModel):
     """Turn of the session log, without messages above the caller's ceiling."""
 
@@ -147,6 +158,18 @@ class Api(Edits):
         answer = await self.call("POST", "/v1/turns", content=value, headers={"content-type": "application/json"})
         written = decode(_Written, answer)
         return Position(written.topic, written.partition, written.offset)
+
+    async def erase(self, user_id: str, **fields: JsonValue) -> Erasure:
+        """Begin to erase a user for ever. Memory ignores the user from the answer on; follow the rest by `erasure`.
+
+        `fields` is tenant_id. Needs the scope memory:erase.
+        """
+        body = long_names(fields) | {"user_id": user_id}
+        return decode(Erasure, await self.call("POST", "/v1/erasures", json=body))
+
+    async def erasure(self, erasure_id: str) -> Erasure:
+        """Read the state of an erasure, and its receipt. Raises NotFound for an unknown erasure."""
+        return decode(Erasure, await self.call("GET", f"/v1/erasures/{quote(erasure_id, safe='')}"))
 
     async def recall(self, cue: str | None = None, **fields: JsonValue) -> Recalled:
         """Recall memory for a cue. `fields` are the fields of `POST /v1/recall`: tenant_id, user_id, session_id …"""

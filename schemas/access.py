@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from .topics import (
+    COMMANDS,
+    COMMANDS_SESSION,
     ERASURES,
     FACTS,
     OBSERVATIONS,
     PARKED,
     POLICIES,
+    RESULTS,
     STAGES,
     TOPICS,
     StageName,
@@ -88,7 +91,8 @@ TRACED: Final[tuple[Topic, ...]] = (OBSERVATIONS,)
 
 def accesses() -> tuple[Access, ...]:
     """Return the minimum rights of each role: the stages, then the clients, then the operator."""
-    return (*map(_access_of_stage, STAGES), *map(_access_of_client, CLIENT_ROLES), _access_of_operator())
+    clients = map(_access_of_client, CLIENT_ROLES)
+    return (*map(_access_of_stage, STAGES), *clients, _access_of_eraser(), _access_of_operator())
 
 
 def _access_of_stage(stage: StageName) -> Access:
@@ -114,6 +118,18 @@ def _access_of_client(role: str) -> Access:
     if "recall" in names:
         consumes = (*consumes, *TRACED, POLICIES, ERASURES)
     return Access(role, produces, consumes)
+
+
+def _access_of_eraser() -> Access:
+    """Return the rights to erase users: `memstream serve` needs them besides its own for /v1/erasures."""
+    changelogs = tuple(topic for stage in STAGES if (topic := changelog_of(stage)) is not None)
+    return Access(
+        "eraser",
+        (COMMANDS, COMMANDS_SESSION, ERASURES),
+        (ERASURES, RESULTS, FACTS, PARKED, *changelogs),
+        groups=tuple(map(group_of, STAGES)),
+        checks=catalogue(),
+    )
 
 
 def _access_of_operator() -> Access:

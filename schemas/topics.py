@@ -68,7 +68,7 @@ ERASURES = Topic(
     "user hash, or receipt",
     "compact",
     None,
-    ("operators", "erasers"),
+    ("operators",),
     ("every process",),
     partitions=1,
     config=COMPACTED,

@@ -43,6 +43,7 @@ from ...streams.log.port import Log
 from ...streams.log.stage_lag import stage_lags
 from ...streams.senders.turns import TurnSender
 from ...tools.audit_topic import AuditMetrics, AuditPublisher, AuditReader
+from ...tools.erasure.runs import ErasureRuns
 from ...tools.mcp_resources import UserResources
 from ..errors import usage
 from ..process.policy_reader import PolicyReader
@@ -254,10 +255,11 @@ class HttpServer:
         """
         await self.credentials.prepare()
         trail = AuditPublisher(log=self.parts.log, metrics=AuditMetrics.on(self.parts.metrics.registry))
-        async with trail.running(), recall_publisher(self.parts, self.policy) as publisher:
+        runs = ErasureRuns(store=self.parts.store, log=self.parts.log, now=utc_now)
+        async with trail.running(), recall_publisher(self.parts, self.policy) as publisher, runs.running():
             followers = new_followers(self.parts.log, self.limits)
             app = create_app(
-                self._services(followers, publisher),
+                self._services(followers, publisher, runs),
                 credentials=self.credentials,
                 limits=self.limits,
                 publication=self.publication,
@@ -266,7 +268,7 @@ class HttpServer:
             async with nullcontext() if mcp is None else mcp.running():
                 return await self._run(app, sockets, followers, stopping=stopping)
 
-    def _services(self, followers: TopicFanout, publisher: RecallPublisher) -> Services:
+    def _services(self, followers: TopicFanout, publisher: RecallPublisher, erasures: ErasureRuns) -> Services:
         policies = self.parts.policies
         memory = memory_services(
             log=self.parts.log,
@@ -301,6 +303,7 @@ class HttpServer:
             exporter=memory.exporter,
             importer=memory.importer,
             audit_reader=AuditReader(self.parts.log),
+            erasures=erasures,
             readiness=self.readiness,
             registry=self.parts.metrics.registry,
             recall_limit=lambda tenant_id, agent_id: policies.of(tenant_id, agent_id).recall.limit,

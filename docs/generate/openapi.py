@@ -34,6 +34,7 @@ def bare_app() -> FastAPI:
         exporter=nothing,
         importer=nothing,
         audit_reader=nothing,
+        erasures=nothing,
         editor=nothing,
         tools=nothing,
         readiness=nothing,

@@ -42,6 +42,7 @@ from memstream.streams.senders.turns import TurnSender
 from memstream.tools.audit_topic import AuditReader
 from memstream.tools.editor import MemoryEditor
 from memstream.tools.importing.importer import MemoryImporter
+from memstream.tools.erasure.runs import ErasurePort, ErasureRuns
 from memstream.tools.tool_port import ToolPort
 from memstream.tools.tool_reads import ToolReads
 from memstream.tools.tool_writes import ToolWrites
@@ -146,6 +147,7 @@ def app_over(
     followers: TopicFanout | None = None,
     ready: bool = True,
     tools: ToolPort | None = None,
+    erasures: ErasurePort | None = None,
     publication: Publication | None = None,
     **more: Any,
 ) -> FastAPI:
@@ -175,6 +177,7 @@ def app_over(
             store=backing, log=client, embedder="hashing", may_show=verbatim.may_be_shown, now=utc_now
         ),
         importer=MemoryImporter(log=client, store=backing, commands=sender, now=utc_now, secrets=SecretFilter()),
+        erasures=erasures or ErasureRuns(store=backing, log=client, now=utc_now),
         readiness=lambda: {"log": (ready, "" if ready else "it is away"), "qdrant": (False, "it is down")},
         registry=CollectorRegistry(),
         audit_reader=AuditReader(client),
