@@ -73,7 +73,8 @@ INNER = {
 }
 NO_READS = {"GET /livez", "GET /readyz", "GET /metrics", "POST /v1/turns", "POST /v1/reflect", "GET /v1/tools",
             "GET /v1/audit",  # tests/unit/tools/test_audit_topic.py: the trail of the own tenant
-            "POST /v1/facts/{fact_id}/approve", "POST /v1/facts/{fact_id}/reject"}  # fmt: skip
+            "POST /v1/facts/{fact_id}/approve", "POST /v1/facts/{fact_id}/reject",
+            "POST /v1/erasures", "GET /v1/erasures/{erasure_id}"}  # fmt: skip
 EDITS = {f"{route.method} {route.path}" for route in EDIT_ROUTES}
 """They tell nothing but what the caller wrote. tests/unit/api/test_edits.py has who may write what."""
 
