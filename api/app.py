@@ -28,8 +28,8 @@ from ..streams.senders.commands import CommandPort
 from ..streams.senders.turns import TurnSender
 from ..tools.audit_topic import AuditReader
 from ..tools.editor import MemoryEditor
-from ..tools.importing.importer import MemoryImporter
 from ..tools.erasure.runs import ErasurePort
+from ..tools.importing.importer import MemoryImporter
 from ..tools.tool_port import ToolPort
 from . import (
     audit_trail,

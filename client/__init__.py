@@ -24,8 +24,8 @@ from .errors import (
     TurnRefused,
     Unavailable,
 )
-from .import_file import ImportRefused
 from .http_client import Api, Context, Erasure, Recalled, SaidTurn, TurnReport, Verbatim
+from .import_file import ImportRefused
 from .memory import Memory, connect
 from .tools import ToolCallError, Tools
 from .updates import BEGINNING, NOW, STATE, Update

@@ -41,8 +41,8 @@ from memstream.streams.log.stage_lag import StageLag, stage_lags
 from memstream.streams.senders.turns import TurnSender
 from memstream.tools.audit_topic import AuditReader
 from memstream.tools.editor import MemoryEditor
-from memstream.tools.importing.importer import MemoryImporter
 from memstream.tools.erasure.runs import ErasurePort, ErasureRuns
+from memstream.tools.importing.importer import MemoryImporter
 from memstream.tools.tool_port import ToolPort
 from memstream.tools.tool_reads import ToolReads
 from memstream.tools.tool_writes import ToolWrites
