@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request
 from pydantic import Field
 
+from ..schemas import ids
 from ..schemas.turns import Owner
 from ..tools.audit import audit
 from ..tools.erasure.runs import ErasurePort, ErasureState
@@ -42,12 +43,13 @@ def router(*, erasures: ErasurePort, credentials: Credentials, limits: Limits) -
         query = decode_model(ErasureRequest, await read_body(request, limit=limits.body))
         tenant_id, owner = query.tenant_of(caller), Owner(scope="user", id=query.user_id)
         caller.check_owner(owner)
-        status, erasure_id = "failed", None
+        status = "failed"
         try:
             begun = await erasures.begin(tenant_id, query.user_id, issued_by=caller.name)
-            status, erasure_id = "accepted", begun.erasure_id
+            status = "accepted"
         finally:
-            audit("erase", who=caller.name, tenant_id=tenant_id, owner=owner, result=status, erasure_id=erasure_id)
+            user = ids.user_hash(tenant_id, query.user_id)  # the trail must not keep the id of an erased user
+            audit("erase", who=caller.name, tenant_id=tenant_id, owner=None, result=status, user_hash=user)
         return begun
 
     @routes.get("/v1/erasures/{erasure_id}", summary="The state and the receipt of an erasure")
