@@ -171,13 +171,15 @@ class Reranker(Protocol):
 # ------------------------------------------------------------------------------------------------ vector store
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A record to store. The store encodes `text` for lexical search. `dense` is the embedding of the record. `window`
-    is the embedding of the record with its neighbours, for collections that store it."""
+    """A record to store. The store encodes `text` for lexical search, and its neighbours' texts (`nearby`) with less
+    weight. `dense` is the embedding of the record. `window` is the embedding of the record with its neighbours, for
+    collections that store it."""
 
     id: str
     payload: Payload
     dense: Sequence[float] | None = None
     text: str | None = None
+    nearby: str = ""
     window: Sequence[float] | None = None
 
 
@@ -188,6 +190,7 @@ class NewWindow:
     id: str
     text: str | None
     window: Sequence[float] | None
+    nearby: str = ""
 
 
 class StoredPoint(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from qdrant_client import models
@@ -41,6 +41,8 @@ are needed: in a new memory no record is reinforced yet, and in an old memory th
 newest."""
 NOBODY = ""
 """Result of `_one_of` when no message has one of the names. The name of a speaker is never empty."""
+LEXICAL_EMBEDDER = "hashing"
+"""The embedder whose cosine similarities compare words, not meanings."""
 SPEAKER_SHARE = 0.25
 EMBEDDER_SHARE = 0.5
 """The embedder's share of the patience. All searches wait for its answer; searches by words work without it."""
@@ -221,7 +223,7 @@ class MemorySearch:
         return dict(zip(texts, vectors, strict=True)) if vectors is not None else {}
 
     async def _search(self, tier: Tier, cue: _TierCue, vector: Vector | None) -> None:
-        rankings = _rankings(tier, cue, vector, self._policy.fused)
+        rankings = _rankings(tier, cue, vector, self._fusion_of(tier))
         if not rankings:
             return
         first, *others = rankings
@@ -246,7 +248,7 @@ class MemorySearch:
         )
         lists = [RankedList(name, [each.id for each in found]) for name, found in zip(rankings, answers, strict=True)]
         preferred = await self._said_by(names, lists) if names else frozenset[str]()
-        fused = fuse(lists, policy=self._policy.fused, pool=most, preferred=preferred)
+        fused = fuse(lists, policy=self._fusion_of(tier), pool=most, preferred=preferred)
         rows = await self._rows(tier, list(fused), condition, fields)
         near = next((found for name, found in zip(rankings, answers, strict=True) if name == "dense"), ())
         return Pool(
@@ -256,6 +258,14 @@ class MemorySearch:
             preferred,
             {each.id: each.score for each in near},
         )
+
+    def _fusion_of(self, tier: Tier) -> FusionPolicy:
+        """Return the weights for a tier. Where the embedder compares words, the search by words has the neighbours'
+        words already. So messages are not searched by their windows, and that weight goes to the search by words."""
+        fusion = self._policy.fused
+        if tier != "turns" or compares_meanings(self._embedder):
+            return fusion
+        return replace(fusion, windowed=0.0, lexical=fusion.lexical + fusion.windowed)
 
     async def _said_by(self, names: Collection[str], lists: Sequence[RankedList]) -> frozenset[str]:
         """Return the ids of the found messages whose speaker has one of these names."""
@@ -290,6 +300,11 @@ class _TierCue:
     words: str
     names: frozenset[str] = frozenset()
     """Names of the speaker whose messages are preferred."""
+
+
+def compares_meanings(embedder: Embedder) -> bool:
+    """Return False for the embedder whose vectors compare words."""
+    return embedder.identity.name.partition(":")[0] != LEXICAL_EMBEDDER
 
 
 def _rankings(tier: Tier, cue: _TierCue, vector: Vector | None, policy: FusionPolicy) -> dict[ListName, Ranking]:

@@ -30,7 +30,15 @@ from ..memory.policies import RecallPolicy, TiersPolicy
 from ..memory.recall.cue_fit import fits
 from ..memory.recall.fusion import Rank, RankedList, ranks_in
 from ..memory.recall.links import Links, activation
-from ..memory.recall.ranking import Score, greatest_score, score_composite, score_trace, weigh_fit, weigh_question
+from ..memory.recall.ranking import (
+    Score,
+    greatest_score,
+    score_composite,
+    score_trace,
+    weigh_fit,
+    weigh_question,
+    weigh_reply,
+)
 from ..memory.recall.selection import OmissionReason, ScoredMemory, choose, sort_by_score, why_left_out
 from ..schemas.collections import FACTS, LINKS
 from ..schemas.facts import Trust
@@ -41,7 +49,7 @@ from .collection_cache import CollectionCache
 from .deadline import DeadlineReads, UnansweredPart
 from .payloads import MemorySource, content_of, fit_text_of, impression_of, subject_of, told_of, trace_of
 from .request import RecallRequest
-from .search import COLLECTION_OF, MemorySearch, Pool, uses_links
+from .search import COLLECTION_OF, MemorySearch, Pool, compares_meanings, uses_links
 
 log = structlog.get_logger(__name__)
 
@@ -113,8 +121,6 @@ class RecallPort(Protocol):
 Key = tuple[Tier, str]
 Pick = Callable[[Sequence[ScoredMemory]], tuple[ScoredMemory, ...]]
 """Function that selects from candidates in the order of `sort_by_score`. It keeps this order."""
-LEXICAL_EMBEDDER = "hashing"
-"""The embedder whose cosine similarities compare words, not meanings."""
 RERANKER_SHARE = 0.9
 """Share of the patience after which the reranker is abandoned, to leave time for the check of believed episodes."""
 MESSAGES_MIN = 30
@@ -126,11 +132,6 @@ LEFT_OUT_MAX = 50
 """Maximum number of candidates that an explained answer lists besides its items."""
 BEHIND = 32
 """Number of further episodes to check in one request after an episode of the answer was removed."""
-
-
-def compares_meanings(embedder: Embedder) -> bool:
-    """Return False when the embedder compares words."""
-    return embedder.identity.name.partition(":")[0] != LEXICAL_EMBEDDER
 
 
 class _Found(NamedTuple):
@@ -338,13 +339,9 @@ class RecallService:
         """Return False for a message without a word of the cue when the embedder compares words. Its search by vectors
         also lists messages that share nothing with the cue."""
         lists = [each for each in found[scored.tier, scored.id].lists if each.name == "lexical"]
-        if scored.tier != "turns" or not self._compares_words or not lists:
+        if scored.tier != "turns" or compares_meanings(self._embedder) or not lists:
             return True
         return any(scored.id in each.ids for each in lists)
-
-    @property
-    def _compares_words(self) -> bool:
-        return not compares_meanings(self._embedder)
 
     def _fits(self, found: Mapping[Key, _Found], request: RecallRequest) -> dict[Key, float]:
         """Return how well each statement fits the cue. The result is empty without a cue, for messages alone, and for
@@ -356,7 +353,7 @@ class RecallService:
             return {key: each.match for key, each in found.items()}
         texts = [fit_text_of(tier, each.payload, each.content, each.similarity) for (tier, _), each in found.items()]
         searched = any(each.similarity is not None for each in found.values())
-        meanings = searched and not self._compares_words
+        meanings = searched and compares_meanings(self._embedder)
         return dict(zip(found, fits(cue, texts, pack_of(cue, self._locale), meanings=meanings), strict=True))
 
     def _found(self, pools: Mapping[Tier, Pool], request: RecallRequest) -> Iterator[tuple[Key, _Found]]:
@@ -376,6 +373,8 @@ class RecallService:
     ) -> Score:
         score = self._own_score(tier, found, links, request, now)
         if tier == "turns":
+            if found.payload.get("role") != "user":
+                score = weigh_reply(score, self._policy)
             only_asking = only_asks(found.content, self._packs)
             return weigh_question(score, self._policy) if only_asking else score
         weight = self._policy.fact_fit if tier == "semantic" else self._policy.fit

@@ -100,12 +100,14 @@ PackedVector = Annotated[Sequence[float], PlainValidator(_vector), PlainSerializ
 
 
 class OutPoint(_Part):
-    """A record for the vector store. Lexical search indexes `text`."""
+    """A record for the vector store. Lexical search indexes `text`, and `nearby` with less weight."""
 
     id: str
     payload: Payload
     dense: PackedVector | None = None
     text: str | None = None
+    nearby: Annotated[str, Field(exclude_if=operator.not_)] = ""
+    """The ends of neighbouring messages."""
     window: PackedVector | None = None
     reembed: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """True when `dense` is left out of the row. When the outcome is applied again, `dense` is computed from `text`."""
@@ -121,6 +123,7 @@ class OutWindow(_Part):
 
     id: str
     text: str | None
+    nearby: Annotated[str, Field(exclude_if=operator.not_)] = ""
     window: PackedVector | None
 
 

@@ -11,10 +11,18 @@ these terms existed is still found by its own words, because a query contains bo
 
 from __future__ import annotations
 
+from collections import defaultdict
+from typing import Final
+
 import qdrant_edge as edge
 from qdrant_client import models
 
 from ...schemas.terms import added_terms, as_word
+
+NEARBY_LENGTH: Final = 300
+"""Length in code points up to which a text's neighbours count as much as its own words."""
+REPEATED: Final = 0.25
+"""Share of a neighbour's weight that a word loses for each unit of its weight in the text itself (at most 2.2)."""
 
 
 class LexicalEncoder:
@@ -23,9 +31,24 @@ class LexicalEncoder:
     def __init__(self) -> None:
         self._bm25 = edge.Bm25()
 
-    def document(self, text: str) -> models.SparseVector | None:
-        """Encode saturated term frequencies (k 1.2, b 0.75). Return None when the text has no indexed word."""
-        return _vector(self._bm25.embed_document(_with_terms(text)))
+    def document(self, text: str, nearby: str = "") -> models.SparseVector | None:
+        """Encode saturated term frequencies (k 1.2, b 0.75). Return None when the text has no indexed word.
+
+        The terms of `nearby` are added with the weight min(1, (NEARBY_LENGTH / length of the text)²): a short answer is
+        found by the words of its question, and a long message has enough words of its own. A word of both texts gains
+        less.
+        """
+        own = self._bm25.embed_document(_with_terms(text))
+        if not nearby:
+            return _vector(own)
+        weight = min(1.0, (NEARBY_LENGTH / max(len(text), 1)) ** 2)
+        beside = self._bm25.embed_document(_with_terms(nearby))
+        terms = defaultdict(float, zip(own.indices, own.values, strict=True))
+        for index, value in zip(beside.indices, beside.values, strict=True):
+            terms[index] += weight * value * (1.0 - REPEATED * terms[index])
+        if not terms:
+            return None
+        return models.SparseVector(indices=list(terms), values=list(terms.values()))
 
     def query(self, text: str) -> models.SparseVector | None:
         """Encode weight 1 for each distinct word. Return None when the text has no indexed word."""

@@ -57,7 +57,7 @@ class PointEncoder:
         tenant = point_validation.require_tenant(tenant_id)
         updates = []
         for point in points:
-            vectors = self._indexed(f"{spec.name}: point {point.id}", {WINDOW: point.window}, point.text, encode)
+            vectors = self._indexed(f"{spec.name}: point {point.id}", {WINDOW: point.window}, point, encode)
             if vectors:
                 updates.append(VectorUpdate(tenant, models.PointVectors(id=point.id, vector=vectors)))
         return updates
@@ -86,10 +86,10 @@ class PointEncoder:
             return {}
         if point.window is not None:
             require_windows(spec)
-        return self._indexed(what, {DENSE: point.dense, WINDOW: point.window}, point.text, encode)
+        return self._indexed(what, {DENSE: point.dense, WINDOW: point.window}, point, encode)
 
     def _indexed(
-        self, what: str, dense: Mapping[str, Sequence[float] | None], text: str | None, encode: Encode
+        self, what: str, dense: Mapping[str, Sequence[float] | None], words: Point | NewWindow, encode: Encode
     ) -> dict[str, Any]:
         """Validate the given vectors, and return them by name."""
         vectors: dict[str, Any] = {}
@@ -97,7 +97,7 @@ class PointEncoder:
             if vector is not None:
                 point_validation.check_dense(vector, self._embedder.dimension, what)
                 vectors[name] = encode(vector)
-        if text is not None and (sparse := self._words.document(text)) is not None:
+        if words.text is not None and (sparse := self._words.document(words.text, words.nearby)) is not None:
             vectors[SPARSE] = sparse
         return vectors
 

@@ -30,6 +30,7 @@ def point(out: OutPoint) -> Point:
         payload=dict(out.payload),
         dense=out.dense,
         text=out.text,
+        nearby=out.nearby,
         window=out.window,
     )
 
@@ -100,7 +101,7 @@ async def _apply(store: VectorStore, write: Write) -> None:
     elif isinstance(write, SetFields):
         await store.set_payload(write.collection, tenant_id=write.tenant_id, ids=write.ids, fields=dict(write.fields))
     elif isinstance(write, NewWindows):
-        changed = [NewWindow(each.id, each.text, each.window) for each in write.points]
+        changed = [NewWindow(each.id, each.text, each.window, each.nearby) for each in write.points]
         await store.rewindow(write.collection, tenant_id=write.tenant_id, points=changed)
     elif isinstance(write, ApplyLabels):
         await apply_labels(store, tenant_id=write.tenant_id, label_ids=write.ids)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...memory.recall.context_windows import MessageWindows, WindowMessage, build_windows, is_talk
+from ...memory.recall.context_windows import ContextWindow, MessageWindows, WindowMessage, build_windows, is_talk
 from ...memory.recall.prompt_framing import remove_framed
 from ...memory.secrets.turns import ProtectedTurn
 from ...schemas import ids
@@ -83,7 +83,7 @@ class TurnMessages:
     turns: tuple[tuple[str, tuple[StoredMessage, ...]], ...]
     """The collection and the messages of each turn."""
     windows: MessageWindows
-    window_of: Mapping[str, str]
+    window_of: Mapping[str, ContextWindow]
     """Windows by message id, for messages of the thread."""
 
     def own_texts(self) -> list[str]:
@@ -94,7 +94,8 @@ class TurnMessages:
     def texts(self) -> list[str]:
         """Return all texts to embed: the messages, their windows, and the completed window of the previous message."""
         completed = [] if self.windows.before is None else [self.windows.before]
-        return list(dict.fromkeys([*self.own_texts(), *self.windows.turn, *completed]))
+        windows = (window.text for window in (*self.windows.turn, *completed))
+        return list(dict.fromkeys([*self.own_texts(), *windows]))
 
 
 def turn_messages(turns: Sequence[PlacedTurn], before: EarlierMessages) -> TurnMessages:
@@ -132,8 +133,7 @@ def session_writes(
     ]
     turn = turns[0].work.turn
     if made.windows.before is not None:
-        text = made.windows.before
-        completed = OutWindow(id=before.messages[-1].message_id, text=text, window=vectors.get(text))
+        completed = _completed(before.messages[-1], made.windows.before, vectors)
         writes.append(NewWindows(collection=before.last_in, tenant_id=turn.tenant_id, points=(completed,)))
     return (*writes, _labels(turns, before))
 
@@ -192,16 +192,26 @@ def _labels(turns: Sequence[PlacedTurn], before: EarlierMessages) -> ApplyLabels
     return ApplyLabels(tenant_id=first.turn.tenant_id, ids=label_ids)
 
 
-def _point(message: StoredMessage, window: str | None, vectors: Vectors) -> OutPoint:
+def _point(message: StoredMessage, window: ContextWindow | None, vectors: Vectors) -> OutPoint:
     """Return the point of a message. The window of a message outside the thread is its own text."""
     text = search_text(message)
-    window_text = window or text
+    found_by = window or ContextWindow(text, nearby="")
     return OutPoint(
         id=message.message_id,
         payload=message.to_payload(),
         dense=vectors.get(text),
-        text=window_text or None,
-        window=vectors.get(window_text),
+        text=text or None,
+        nearby=found_by.nearby,
+        window=vectors.get(found_by.text),
+    )
+
+
+def _completed(message: StoredMessage, window: ContextWindow, vectors: Vectors) -> OutWindow:
+    return OutWindow(
+        id=message.message_id,
+        text=search_text(message) or None,
+        nearby=window.nearby,
+        window=vectors.get(window.text),
     )
 
 

@@ -22,21 +22,21 @@ from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.cli.wiring.ports import NoUsage, batching
 from memstream.memory.policies import FusionPolicy, RecallPolicy
 
-from . import locomo
+from . import beam, locomo
 from .conversations import Conversation, Corpus, NotReadable
 from .memory import Answer, ask, lists, remember
 from .metrics import mean, quality
 from .report import Report, Row, rows, table
 from .variants import DEFAULT, LATE, TUNED, VARIANTS, split, tuned
 
-READERS: dict[str, Callable[[Path], Corpus]] = {"locomo": locomo.read}
+READERS: dict[str, Callable[[Path], Corpus]] = {"beam": beam.read, "locomo": locomo.read}
 PATIENCE = 60.0
 """Time limit of a read in seconds; the first read loads the model."""
 MODEL_TIMEOUT = 60.0
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, path_type=Path))
 @click.option("--format", "form", type=click.Choice(sorted(READERS)), default="locomo", show_default=True)
 @click.option(
     "--embedder",

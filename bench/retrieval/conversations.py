@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
+
+Role = Literal["user", "assistant"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,7 @@ class Line:
     id: str
     speaker: str
     text: str
+    role: Role = "user"
 
 
 @dataclass(frozen=True, slots=True)

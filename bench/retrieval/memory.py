@@ -105,7 +105,7 @@ def _turn(conversation: Conversation, session: Session, place: int, line: Line) 
             "user_id": conversation.id,
             "session_id": session.id,
             "turn_id": line.id,
-            "messages": [{"role": "user", "name": line.speaker or None, "content": line.text}],
+            "messages": [{"role": line.role, "name": line.speaker or None, "content": line.text}],
             "occurred_at": (session.begins + place * BETWEEN_LINES).isoformat(),
         }
     )

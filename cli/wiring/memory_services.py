@@ -16,7 +16,8 @@ from ...recall.profile import ProfileReader
 from ...recall.provenance import FactTracer
 from ...recall.recall_events import PublishingRecall, RecallPublisher
 from ...recall.record_reader import RecordReader
-from ...recall.service import RecallPort, RecallService, TierFilter, compares_meanings
+from ...recall.search import compares_meanings
+from ...recall.service import RecallPort, RecallService, TierFilter
 from ...recall.shared import SharedRecall
 from ...recall.tenant_recall import TenantRecall
 from ...recall.turn_trace import TurnTracer

@@ -122,6 +122,8 @@ class RecallPolicy:
     said."""
     asks: float = 0.5
     """Share of the score that a message loses when the message only asks a question."""
+    replies: float = 0.2
+    """Share of the score that a message loses when another than the user wrote it."""
     reinforcements: int = 10
     """Number of reinforcements at which the reinforcement of a fact counts in full."""
     confidence_half_life_days: float = 180.0
@@ -152,7 +154,7 @@ class RecallPolicy:
         between("recall.rerank_pool", self.rerank_pool, 1, 100)
         for name in ("cross_encoder", "late_encoder"):
             require(bool(getattr(self, name).strip()), f"recall.{name} must name a model or a folder")
-        for name in ("semantic_match", "working_match", "episodic_match", "asks", "duplicate_overlap"):
+        for name in ("semantic_match", "working_match", "episodic_match", "asks", "replies", "duplicate_overlap"):
             unit(f"recall.{name}", getattr(self, name))
         at_least("recall.fit", self.fit, 0)
         at_least("recall.fact_fit", self.fact_fit, 0)

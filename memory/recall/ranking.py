@@ -88,8 +88,8 @@ class Score(NamedTuple):
 
 # ------------------------------------------------------------------------------------------------ profiles
 def score_trace(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -> Score:
-    """Return the score under the profiles `memstream` and `classic`. The caller may then apply `weigh_fit` or
-    `weigh_question`."""
+    """Return the score under the profiles `memstream` and `classic`. The caller may then apply `weigh_fit`, or
+    `weigh_question` and `weigh_reply`."""
     if isinstance(trace, TurnTrace):
         recency = half_life_decay(trace.occurred_at, now, half_life=policy.recency_half_life_days * DAY)
         return _score(_TURN, (0.7 * match, 0.3 * match * recency))
@@ -163,6 +163,13 @@ def weigh_question(score: Score, policy: RecallPolicy) -> Score:
     """Reduce the score of a message that only asks a question. The part `asks` is negative: the share `policy.asks` of
     the score."""
     return _score((*score.names, "asks"), (*score.terms, -policy.asks * score.total))
+
+
+def weigh_reply(score: Score, policy: RecallPolicy) -> Score:
+    """Reduce the score of a message that an assistant or a tool wrote: it repeats in other words what the user said.
+
+    The part `replies` is negative: the share `policy.replies` of the score."""
+    return _score((*score.names, "replies"), (*score.terms, -policy.replies * score.total))
 
 
 def _score(names: tuple[str, ...], terms: tuple[float, ...]) -> Score:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,24 @@ async def test_a_new_window_replaces_the_old_one_and_nothing_else(store: QdrantS
     await store.rewindow("turns", tenant_id="acme", points=[NewWindow(make_id("a"), "the", None)])
     again = await store.search("turns", tenant_id="acme", rankings=words, limit=9)
     assert [named(each) for each in again] == [["a"]] * 4, "what is not given stays as it is"
+
+
+@in_module_loop
+async def test_a_record_is_found_by_the_words_beside_it_after_records_with_these_words(store: QdrantStore) -> None:
+    await store.insert(
+        "turns",
+        [
+            replace(said("a", text="in Lisbon since spring " + "and so on " * 45), nearby="where is your studio"),
+            said("b", text="where is your studio"),
+            said("c", text="pottery"),
+        ],
+    )
+    [found] = await store.search("turns", tenant_id="acme", rankings=[LexicalRanking("studio")], limit=9)
+    assert named(found) == ["b", "a"]
+
+    await store.rewindow("turns", tenant_id="acme", points=[NewWindow(make_id("c"), "pottery", None, "my studio")])
+    [found] = await store.search("turns", tenant_id="acme", rankings=[LexicalRanking("studio")], limit=9)
+    assert set(named(found)) == {"a", "b", "c"}
 
 
 @in_module_loop

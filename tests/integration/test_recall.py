@@ -76,7 +76,7 @@ class TestFound:
             "semantic": {("dense", 0), ("lexical", 0)},
             "working": set(),
             "episodic": {("dense", 0), ("lexical", 0)},
-            "turns": {("dense", 0), ("windowed", 0), ("lexical", 0)},
+            "turns": {("dense", 0), ("lexical", 0)},
         }
         assert by_tier["turns"].sources[0].session_id == "s7", "over all sessions"
         assert by_tier["semantic"].sources[0].quote == "Works at Stripe"
@@ -302,7 +302,7 @@ class TestMissing:
         assert recalled.items == ()
         lists = (
             {f"{tier}.{name}" for tier in ("semantic", "episodic", "turns") for name in ("dense", "lexical")}
-            | {"turns.windowed", "turns.speaker"}
+            | {"turns.speaker"}
             if cue
             else {"semantic.reinforcement_count", "semantic.recorded_at", "episodic.importance", "episodic.occurred_at"}
         )

@@ -80,14 +80,14 @@ class NoChange:
 
 @pytest.fixture
 def talk(remembering: World) -> World:
-    """Two who talk, and a third who is talked of."""
+    """Three who talk, and a fourth who is talked of."""
 
     async def said() -> None:
         message = remembering.memory.message
         await message("Ann, will you go to Oslo in May?", name="Bob", session="s1")
         await message("My plans are to hike in May", name="Ann", session="s1")
         await message("My plans are to swim in May", name="Bob", session="s2")
-        await message("Carla has plans in May", name="Bob", session="s2")
+        await message("Carla has plans in May", name="Dan", session="s2")
 
     remembering.do(said())
     return remembering
@@ -198,6 +198,36 @@ def test_a_list_of_no_weight_is_not_asked_for(talk: World) -> None:
     meaning = RecallPolicy(fusion=FusionPolicy(windowed=0, lexical=0))
     recalled = talk.recall(TURNS, cue="hike", policy=meaning)
     assert {rank.list for each in recalled.items for rank in each.ranks} == {"dense"}
+
+
+class Named(Embedded):
+    """The embedder of the tests under another name."""
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        return replace(self._inner.identity, name="fastembed:some-model")
+
+
+def test_windows_are_searched_where_the_embedder_compares_meanings(talk: World) -> None:
+    def lists(embedder: Embedder) -> set[str]:
+        found = talk.recall(TURNS, cue="plans in May", embedder=embedder)
+        return {rank.list for each in found.items for rank in each.ranks}
+
+    assert lists(talk.memory.embedder) == {"dense", "lexical"}
+    assert lists(Named(talk.memory.embedder)) == {"dense", "windowed", "lexical"}
+
+
+def test_what_the_assistant_said_ranks_behind_what_the_user_said(remembering: World) -> None:
+    async def said() -> None:
+        for n, role in enumerate(["assistant", "user", "assistant", "tool"]):
+            await remembering.memory.message("The flat in Oslo is rented until May.", role=role, session=f"s{n}")
+
+    remembering.do(said())
+    first, *others = remembering.recall(TURNS, cue="How long is the flat in Oslo rented?").items
+    assert (first.role, "replies" in first.item.parts) == ("user", False)
+    for each in others:
+        parts = each.item.parts
+        assert parts["replies"] == pytest.approx(-0.2 * (parts["match"] + parts["recency"]))
 
 
 def test_a_broken_invariant_in_one_search_is_told_as_it_is(talk: World) -> None:

@@ -432,7 +432,7 @@ def talk(world: World) -> list[Record]:
 def stored(world: World) -> list[tuple[Any, ...]]:
     points = world.store.of(COLLECTION).values()
     return sorted(
-        (p.payload["turn_id"], p.payload["message_index"], p.payload["session_place"], p.text, p.dense, p.window)
+        (p.payload["turn_id"], p.payload["message_index"], p.payload["session_place"], p.text, p.nearby, p.window)
         for p in points
     )
 
@@ -440,15 +440,17 @@ def stored(world: World) -> list[tuple[Any, ...]]:
 async def test_killed_anywhere_the_first_turn_is_whole_and_the_other_is_not_there() -> None:
     calm = halting()
     await calm.harness.run(talk(calm))
-    assert [row[:4] for row in stored(calm)] == [
-        ("t1", 0, 0, "a\nb"),
-        ("t1", 1, 1, "a\nb\nc"),
-        ("t2", 0, 2, "b\nc\nd"),
-        ("t3", 0, None, "0"),
-        ("t3", 1, 3, "c\nd\ne"),
-        ("t4", 0, 4, "d\ne"),
+    rows = [
+        ("t1", 0, 0, "a", "b"),
+        ("t1", 1, 1, "b", "a\nc"),
+        ("t2", 0, 2, "c", "b\nd"),
+        ("t3", 0, None, "0", ""),
+        ("t3", 1, 3, "d", "c\ne"),
+        ("t4", 0, 4, "e", "d"),
     ]
-    for _, _, _, text, _, window in stored(calm):
+    assert [row[:5] for row in stored(calm)] == rows
+    texts = ["a\nb", "a\nb\nc", "b\nc\nd", "0", "c\nd\ne", "d\ne"]
+    for (*_, window), text in zip(stored(calm), texts, strict=True):
         (expected,) = await HashingEmbedder().embed([text], tenant_id="acme")
         assert window == pytest.approx(expected)
     hit: set[str | None] = set()

@@ -279,7 +279,7 @@ async def test_a_turn_with_a_label_is_recorded_alone() -> None:
     assert [record.value for record in world.harness.covered] == [talk(world, 4)[3].value]
     secret = [point for point in world.points().values() if point.payload["sensitivity"] == "secret"]
     assert [point.payload["content"] for point in secret] == ["answer1"]
-    others = [point.text for point in world.points().values() if point not in secret]
+    others = [f"{point.text}\n{point.nearby}" for point in world.points().values() if point not in secret]
     assert not any("answer1" in str(text) for text in others)
 
 
@@ -312,8 +312,8 @@ async def test_turns_of_two_quarters_are_recorded_together_each_in_its_own() -> 
         ("turns_2027q1", "answer1"),
         ("turns_2027q1", "word1"),
     ]
-    (last,) = [point.text for point in world.points().values() if point.payload["content"] == "answer0"]
-    assert last == "word0\nanswer0\nword1"
+    (last,) = [point.nearby for point in world.points().values() if point.payload["content"] == "answer0"]
+    assert last == "word0\nword1"
 
 
 async def test_a_duplicate_among_them_is_counted_once_and_leaves_nothing() -> None:
@@ -337,8 +337,10 @@ def _row(point: Point) -> _Row:
 async def test_windows_of_a_group_have_their_vectors() -> None:
     world = Together()
     await world.harness.run(talk(world, 3), together=True)
-    for point in world.points().values():
-        (expected,) = await HashingEmbedder().embed([str(point.text)], tenant_id="acme")
+    points = sorted(world.points().values(), key=lambda point: _row(point).place)
+    said = [_row(point).content for point in points]
+    for place, point in enumerate(points):
+        (expected,) = await HashingEmbedder().embed(["\n".join(said[max(0, place - 1) : place + 2])], tenant_id="acme")
         assert point.window == expected
 
 

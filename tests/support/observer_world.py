@@ -86,7 +86,8 @@ class Points:
             stands = self.of(collection).get(each.id)
             if stands is not None and stands.payload["tenant_id"] == tenant_id:
                 text, window = each.text or stands.text, each.window or stands.window
-                self.of(collection)[each.id] = replace(stands, text=text, window=window)
+                nearby = stands.nearby if each.text is None else each.nearby
+                self.of(collection)[each.id] = replace(stands, text=text, nearby=nearby, window=window)
 
     async def last(
         self, collection: str, *, tenant_id: str, where: models.Filter, order_by: str, limit: int

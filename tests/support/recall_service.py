@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
-from memstream.adapters.ports import Embedder, Reranker, StoredPoint, VectorStore
+from memstream.adapters.ports import Embedder, EmbedderIdentity, Reranker, StoredPoint, VectorStore
 from memstream.adapters.vectors.factory import open_store
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.request import ReadSession, RecallRequest
@@ -120,6 +120,8 @@ class Faulty:
 
 
 class AwayEmbedder:
+    identity = EmbedderIdentity("fastembed:some-model", 384)
+
     def __init__(self, fault: Exception | None) -> None:
         self._fault = fault
 

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.recall.context_windows import NEIGHBOUR_MAX, NEIGHBOURS, WindowMessage, build_windows, is_talk
+from memstream.memory.recall.context_windows import (
+    LONG,
+    NEIGHBOUR_MAX,
+    NEIGHBOURS,
+    ContextWindow,
+    WindowMessage,
+    build_windows,
+    is_talk,
+)
 
 LEVELS = ("public", "internal", "secret")
 LINES = st.lists(
@@ -26,8 +34,8 @@ def lines(*texts: str) -> list[WindowMessage]:
 
 def test_a_window_is_previous_this_and_next() -> None:
     found = build_windows(lines("a", "b"), lines("c", "d"))
-    assert found.turn == ("b\nc\nd", "c\nd")
-    assert found.before == "a\nb\nc"
+    assert found.turn == (ContextWindow("b\nc\nd", nearby="b\nd"), ContextWindow("c\nd", nearby="c"))
+    assert found.before == ContextWindow("a\nb\nc", nearby="a\nc")
 
 
 @pytest.mark.parametrize(
@@ -43,14 +51,22 @@ def test_at_the_ends_there_is_less(
     before: tuple[str, ...], turn: tuple[str, ...], expected: tuple[tuple[str, ...], str | None]
 ) -> None:
     found = build_windows(lines(*before), lines(*turn))
-    assert (found.turn, found.before) == expected
+    before_text = None if found.before is None else found.before.text
+    assert (tuple(each.text for each in found.turn), before_text) == expected
 
 
 def test_of_a_long_neighbour_the_part_beside_the_message_stands() -> None:
     long = "x" * NEIGHBOUR_MAX
     found = build_windows(lines(f"far{long}"), lines("this", f"{long}far"))
-    assert found.turn[0] == f"{long}\nthis\n{long}"
-    assert found.turn[1] == f"this\n{long}far", "a message itself is never cut"
+    assert found.turn[0] == ContextWindow(f"{long}\nthis\n{long}", nearby=f"{long}\n{long}")
+    assert found.turn[1].text == f"this\n{long}far", "a message itself is never cut"
+
+
+@pytest.mark.parametrize(("length", "alone"), [(LONG, False), (LONG + 1, True)])
+def test_the_window_of_a_long_message_is_the_message_alone(length: int, alone: bool) -> None:
+    found = build_windows(lines("before"), lines("x" * length, "after"))
+    assert (found.turn[0] == ContextWindow("x" * length, nearby="")) is alone
+    assert found.turn[1].nearby == "x" * NEIGHBOUR_MAX, "it is still a neighbour of others"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +104,8 @@ def test_a_neighbour_is_told_to_nobody_who_may_not_read_it(
                 and LEVELS.index(each.sensitivity) <= LEVELS.index(this.sensitivity)
             )
         ]
-        assert text.split("\n") == expected
+        assert text.text.split("\n") == expected
+        assert [each for each in text.nearby.split("\n") if each] == [each for each in expected if each != this.text]
 
 
 @given(LINES, st.data())
@@ -96,7 +113,7 @@ def test_turn_by_turn_leaves_what_the_whole_session_at_once_would(
     session: list[WindowMessage], data: st.DataObject
 ) -> None:
     """However the lines of a session are cut into turns: the last window written of each is the same."""
-    written: list[str] = []
+    written: list[ContextWindow] = []
     place = 0
     while place < len(session):
         size = data.draw(st.integers(1, 3))
