@@ -28,8 +28,8 @@ from ..memory.recall.context import (
     ContextPolicy,
     ContextValue,
     Memories,
+    QuotedMessage,
     RenderedContext,
-    SaidMessage,
     Section,
     UnshownMemory,
     WorkingBlock,
@@ -309,7 +309,7 @@ class ContextService:
         found: RecallResult,
         stated: Mapping[SessionTurn, Sequence[str]],
         recalled: RecallResult,
-    ) -> tuple[SaidMessage, ...]:
+    ) -> tuple[QuotedMessage, ...]:
         """Return the passages of the messages that neither memory nor the working set states.
 
         A passage has a word of the cue, or its message is one of the nearest in meaning. A message is also found by the
@@ -318,7 +318,7 @@ class ContextService:
         locale = self._policies.of(request.tenant_id).conflict.locale
         packs = locales(locale)
         focus = [each.item.content for each in recalled.items if each.item.tier == "working"]
-        said: list[tuple[SaidMessage, bool]] = []
+        said: list[tuple[QuotedMessage, bool]] = []
         for each in found.items:
             turn = _turn_of(each)
             if turn is None or each.at is None or each.role == "system":
@@ -327,7 +327,7 @@ class ContextService:
             passage = unstated_passage(each.item.content, known, cue=request.cue or "", packs=packs)
             if passage:
                 speaker = speaker_of(each.role or USER, each.name)
-                message = SaidMessage(passage, speaker, each.at, each.sensitivity, each.item.id)
+                message = QuotedMessage(passage, speaker, each.at, each.sensitivity, each.item.id)
                 said.append((message, self._meanings and _is_near(each)))
         cue = request.cue or ""
         fit = fits(cue, [FitText(message.passage) for message, _ in said], pack_of(cue, locale), meanings=False)

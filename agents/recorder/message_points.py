@@ -127,13 +127,15 @@ def session_writes(
     writes: list[Write] = [
         InsertPoints(
             collection=collection,
-            points=tuple(_point(message, made.window_of.get(message.message_id), vectors) for message in messages),
+            points=tuple(
+                message_point(message, made.window_of.get(message.message_id), vectors) for message in messages
+            ),
         )
         for collection, messages in made.turns
     ]
     turn = turns[0].work.turn
     if made.windows.before is not None:
-        completed = _completed(before.messages[-1], made.windows.before, vectors)
+        completed = completed_window(before.messages[-1], made.windows.before, vectors)
         writes.append(NewWindows(collection=before.last_in, tenant_id=turn.tenant_id, points=(completed,)))
     return (*writes, _labels(turns, before))
 
@@ -192,7 +194,7 @@ def _labels(turns: Sequence[PlacedTurn], before: EarlierMessages) -> ApplyLabels
     return ApplyLabels(tenant_id=first.turn.tenant_id, ids=label_ids)
 
 
-def _point(message: StoredMessage, window: ContextWindow | None, vectors: Vectors) -> OutPoint:
+def message_point(message: StoredMessage, window: ContextWindow | None, vectors: Vectors) -> OutPoint:
     """Return the point of a message. The window of a message outside the thread is its own text."""
     text = search_text(message)
     found_by = window or ContextWindow(text, nearby="")
@@ -206,7 +208,8 @@ def _point(message: StoredMessage, window: ContextWindow | None, vectors: Vector
     )
 
 
-def _completed(message: StoredMessage, window: ContextWindow, vectors: Vectors) -> OutWindow:
+def completed_window(message: StoredMessage, window: ContextWindow, vectors: Vectors) -> OutWindow:
+    """Return the new search data of a stored message that got a neighbour."""
     return OutWindow(
         id=message.message_id,
         text=search_text(message) or None,

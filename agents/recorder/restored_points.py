@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...memory.recall.context_windows import NEIGHBOURS, WindowMessage, build_windows
-from ...schemas.outcomes import InsertPoints, NewWindows, OutPoint, OutWindow, Write
+from ...memory.recall.context_windows import NEIGHBOURS, ContextWindow, WindowMessage, build_windows
+from ...schemas.outcomes import InsertPoints, NewWindows, Write
 from ...schemas.working_set import StoredMessage
-from .message_points import Vectors, search_text
+from .message_points import Vectors, completed_window, message_point, search_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def places_around(messages: Sequence[StoredMessage]) -> range:
     return range(max(0, min(places) - NEIGHBOURS), max(places) + NEIGHBOURS + 1) if places else range(0)
 
 
-def windows_by_id(messages: Sequence[StoredMessage], around: Sequence[StoredNeighbour]) -> Mapping[str, str]:
+def windows_by_id(messages: Sequence[StoredMessage], around: Sequence[StoredNeighbour]) -> Mapping[str, ContextWindow]:
     """Return the windows of the turn's messages and of its direct neighbours, by message id."""
     own = {each.session_place: each for each in messages if each.session_place is not None}
     if not own:
@@ -51,15 +51,15 @@ def windows_by_id(messages: Sequence[StoredMessage], around: Sequence[StoredNeig
     }
 
 
-def restored_texts(messages: Sequence[StoredMessage], windows: Mapping[str, str]) -> list[str]:
+def restored_texts(messages: Sequence[StoredMessage], windows: Mapping[str, ContextWindow]) -> list[str]:
     """Return the distinct texts to embed."""
-    texts = (*map(search_text, messages), *windows.values())
+    texts = (*map(search_text, messages), *(window.text for window in windows.values()))
     return list(dict.fromkeys(text for text in texts if text.strip()))
 
 
 def restored_writes(
     messages: Sequence[StoredMessage],
-    windows: Mapping[str, str],
+    windows: Mapping[str, ContextWindow],
     around: Sequence[StoredNeighbour],
     vectors: Vectors,
     *,
@@ -67,31 +67,14 @@ def restored_writes(
 ) -> tuple[Write, ...]:
     """Return the writes: the missing messages, then the windows of the neighbours."""
     own = {each.message_id for each in messages}
-    points = []
-    for each in messages:
-        text = search_text(each)
-        window = windows.get(each.message_id) or text
-        points.append(
-            OutPoint(
-                id=each.message_id,
-                payload=each.to_payload(),
-                dense=vectors.get(text),
-                text=window or None,
-                window=vectors.get(window),
-            )
-        )
+    points = tuple(message_point(each, windows.get(each.message_id), vectors) for each in messages)
     neighbours = [
         NewWindows(
             collection=each.collection,
             tenant_id=each.message.tenant_id,
-            points=(_rewound(each.message.message_id, windows, vectors),),
+            points=(completed_window(each.message, windows[each.message.message_id], vectors),),
         )
         for each in around
         if each.message.message_id not in own and each.message.message_id in windows
     ]
-    return (InsertPoints(collection=collection, points=tuple(points)), *neighbours)
-
-
-def _rewound(message_id: str, windows: Mapping[str, str], vectors: Vectors) -> OutWindow:
-    text = windows[message_id]
-    return OutWindow(id=message_id, text=text, window=vectors.get(text))
+    return (InsertPoints(collection=collection, points=points), *neighbours)

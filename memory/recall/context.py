@@ -79,7 +79,7 @@ class ContextItem:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidMessage:
+class QuotedMessage:
     """A passage of a message that no statement covers. `speaker`: the result of `said_before.speaker_of`."""
 
     passage: str
@@ -124,7 +124,7 @@ class Memories:
     """True when memory may contain facts that are not in `facts`."""
     focus: Sequence[ContextItem] = ()
     episodes: Sequence[ContextItem] = ()
-    said: Sequence[SaidMessage] = ()
+    said: Sequence[QuotedMessage] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
                 yield _message(message, policy.zone)
 
 
-def _message(message: SaidMessage, zone: tzinfo) -> _Piece:
+def _message(message: QuotedMessage, zone: tzinfo) -> _Piece:
     passage = one_plain_line(message.passage)
     text = f"- {day(message.day, zone)}, {message.speaker}: “{passage}”"
     return _Piece("turns", USER, text if passage else "", frozenset(((message.speaker, passage),)), message.id)
