@@ -207,9 +207,25 @@ def compare_values(old: str, new: str, pack: Locale) -> ValueRelation:
         return "reordered"
     if _counts(one, other, pack):
         return "count"
+    if mine[0] == theirs[0] and _has_kind(old) and _has_kind(new):
+        return _compare_kinds(mine[-1], theirs[-1], pack)
     if _covers(theirs, mine, pack):
         return "more"
     return "less" if _covers(mine, theirs, pack) else "other"
+
+
+def _has_kind(value: str) -> bool:
+    """Return whether a value has the kind of the thing that it names: `Soot (cat)`."""
+    return value.endswith(")") and "(" in value
+
+
+def _compare_kinds(mine: Segment, theirs: Segment, pack: Locale) -> ValueRelation:
+    """Compare the kinds of two things with the same name. Two kinds are two things, unless one is a kind of the other:
+    a puppy is a dog."""
+    kinds = generals(pack)
+    if _contains(theirs, mine, pack) or mine[-1] in kinds.get(theirs[-1], ()):
+        return "more"
+    return "less" if _contains(mine, theirs, pack) or theirs[-1] in kinds.get(mine[-1], ()) else "other"
 
 
 def share_head(old: str, new: str, pack: Locale) -> bool:
@@ -221,9 +237,9 @@ def share_head(old: str, new: str, pack: Locale) -> bool:
 
 
 def _things(value: str, pack: Locale) -> tuple[Segment, ...]:
-    """Return the words of each thing in a value, in the form for comparison. Prepositions and commas separate
-    things."""
-    found = tokens(unicodedata.normalize("NFKC", value), pack)
+    """Return the words of each thing in a value, in the form for comparison. Prepositions, commas and parentheses
+    separate things."""
+    found = tokens(unicodedata.normalize("NFKC", value).replace("(", ","), pack)
     things: list[list[str]] = [[]]
     for place, token in enumerate(found):
         last = place == len(found) - 1
@@ -276,7 +292,13 @@ def _rules_out(denial: TypedText, claim: TypedText, pack: Locale) -> bool:
     beginning (`Siemens` of `Siemens Energy`)."""
     less, more = _things(denial.typed.value or "", pack), _things(claim.typed.value or "", pack)
     return all(
-        any(thing[-1:] == each[-1:] or thing[: len(each)] == each or _begins(thing[0], each[0]) for thing in more)
+        any(
+            thing[-1:] == each[-1:]
+            or thing[: len(each)] == each
+            or _begins(thing[0], each[0])
+            or each[-1] in generals(pack).get(thing[-1], ())
+            for thing in more
+        )
         for each in less
     )
 

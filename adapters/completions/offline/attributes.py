@@ -177,8 +177,11 @@ def typed(content: str) -> TypedValue:
     row, groups = _read(text if ended is None else ended["rest"])
     if row is None:
         return UNTYPED
-    slot = row.slot_of(groups.get("k", groups["v"]))
+    kind = groups.get("k", "")
+    slot = row.slot_of(kind or groups["v"])
     value = groups["v"] if slot == "name" else _ARTICLE.sub("", groups["v"])
+    if row.slot_of is _kin and kind.lower() != slot:
+        value = f"{value} ({kind})"
     if not slot or not value or len(value) > VALUE_MAX:
         return UNTYPED
     return TypedValue(slot, value, denied=ended is not None, qualifier=groups.get("q"))

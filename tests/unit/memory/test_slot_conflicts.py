@@ -80,6 +80,12 @@ BOTH = (
     ),
     (("Is a nurse", is_("job", "nurse")), ("Is a drummer", is_("hobby", "drummer"))),
     (("Speaks French", is_("language", "French")), ("Is learning French", is_("language", "French"))),
+    (("Has a cat named Soot", is_("pet", "Soot (cat)")), ("Has a cat named Milo", is_("pet", "Milo (cat)"))),
+    (("Has a cat named Soot", is_("pet", "Soot (cat)")), ("Has a dog named Soot", is_("pet", "Soot (dog)"))),
+    (
+        ("Has a dog named Soot", is_("pet", "Soot (dog)")),
+        ("No longer has a cat named Soot", is_("pet", "Soot (cat)", denied=True)),
+    ),
 )
 REPLACED = (
     (("Prefers dark mode", is_("prefers", "dark mode")), ("Prefers light mode now", is_("prefers", "light mode"))),
@@ -89,6 +95,14 @@ REPLACED = (
     (("Is married to Dave", is_("spouse", "Dave")), ("Got divorced", is_("marital_status", "divorced"))),
     (("Works at Siemens", is_("employer", "Siemens")), ("Quit their job", is_("job", "job", denied=True))),
     (("Prefers tea", is_("prefers", "tea")), ("Prefers coffee, not tea", is_("prefers", "coffee"))),
+    (
+        ("Has a grey cat named Soot", is_("pet", "Soot (grey cat)")),
+        ("No longer has a cat", is_("pet", "cat", denied=True)),
+    ),
+    (
+        ("Has a puppy named Rex", is_("pet", "Rex (puppy)")),
+        ("No longer has a dog named Rex", is_("pet", "Rex (dog)", denied=True)),
+    ),
 )
 
 
@@ -157,6 +171,14 @@ def test_a_text_has_a_slot_only_when_it_is_certain(text: str, typed: TypedValue)
         ("type A", "type B", "other"),
         ("C", "C#", "other"),
         ("coffee to tea", "tea to coffee", "reordered"),
+        ("Soot (cat)", "Soot (dog)", "other"),
+        ("Soot (cat)", "Milo (cat)", "other"),
+        ("Soot", "Soot (cat)", "more"),
+        ("cat", "Soot (cat)", "more"),
+        ("Soot (cat)", "Soot (grey cat)", "more"),
+        ("Rex (puppy)", "Rex (dog)", "less"),
+        ("Mia (child)", "Mia (daughter)", "more"),
+        ("tea, wine", "tea, alcohol", "other"),
     ],
 )
 def test_values_are_compared_without_case_articles_and_spelling_of_numbers(old: str, new: str, relation: str) -> None:
