@@ -13,8 +13,9 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Final
 
+from .common_words import FREQUENT_WORDS
 from .locales import Locale, locales
-from .locales.undetermined import FREQUENT_WORDS, UNDETERMINED
+from .locales.undetermined import UNDETERMINED
 
 IDENTIFIED_KEPT: Final = 2_048
 """Number of texts in the cache."""

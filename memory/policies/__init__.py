@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..language.locales.secret_labels import SecretKind
 from .blocks import BlocksPolicy
 from .budget import BudgetPolicy, ModelsPolicy
 from .facts import (
@@ -31,7 +32,7 @@ from .observation import (
     WorkingSetPolicy,
 )
 from .personas import Persona, ToolsPolicy
-from .privacy import PresidioPolicy, PrivacyPolicy, SecretAction, SecretKind
+from .privacy import PresidioPolicy, PrivacyPolicy, SecretAction
 from .recall import (
     CLASSIC_FUSION,
     CompositePolicy,

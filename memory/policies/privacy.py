@@ -6,23 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from ..language.locales.secret_labels import SecretKind
 from .checks import one_of, unit
 
-SecretKind = Literal[
-    "password",
-    "pin",
-    "passphrase",
-    "api_key",
-    "token",
-    "jwt",
-    "private_key",
-    "connection_string",
-    "card",
-    "iban",
-    "email",
-    "phone",
-    "national_id",
-]
 SecretAction = Literal["mask", "label", "drop", "allow"]
 
 

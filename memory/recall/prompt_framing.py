@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..language.common_words import FIRST_PERSON
 from ..language.text import INVISIBLE
-from ..trust.evidence_words import FIRST_PERSON
 
 MARK_LENGTH = 16
 """Number of hexadecimal digits in a mark; they are 64 random bits."""

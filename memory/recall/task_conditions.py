@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..language.common_words import FREQUENT_WORDS, FUNCTION_WORDS
 from ..language.identification import pack_of
 from ..language.locales import Locale
-from ..language.locales.undetermined import FREQUENT_WORDS
-from ..trust.evidence_words import FUNCTION_WORDS
 from .cue_fit import stems
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from ..policies.privacy import SecretKind
+from ..language.locales.secret_labels import SecretKind
 from .findings import KINDS, Finding
 
 KIND_OF_ENTITY: Final[Mapping[str, SecretKind]] = {

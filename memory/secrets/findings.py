@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, get_args
 
-from ..policies.privacy import SecretKind
+from ..language.locales.secret_labels import SecretKind
 
 KINDS: Final[tuple[SecretKind, ...]] = get_args(SecretKind)
 PLACEHOLDER: Final = re.compile(rf"\[(?:{'|'.join(KINDS)})\]")

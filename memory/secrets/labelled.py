@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from ..policies.privacy import SecretKind
+from ..language.locales.secret_labels import SHARED, SHARED_STEMS, TOPICS, SecretKind
 from . import lexicon
 from .findings import Finding
 from .labels import LABELS, SecretLabels
-from .labels.words import SHARED, SHARED_STEMS, TOPICS
 from .text_view import TextView, lowered
 from .told_values import QUOTED, ends_clause, stands_for_another, trimmed, value_end
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from ..policies.privacy import SecretKind
+from ..language.locales.secret_labels import SecretKind
 from .findings import Finding
 from .labelled import LabelledText, plain_label
 from .text_view import TextView

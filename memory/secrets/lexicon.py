@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..policies.privacy import SecretKind
+from ..language.locales.secret_labels import SecretKind
 
 NOUNS: Final[tuple[tuple[SecretKind, str], ...]] = (
     (

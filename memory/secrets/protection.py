@@ -9,7 +9,8 @@ from operator import itemgetter
 from typing import Final
 
 from ...schemas.turns import Sensitivity
-from ..policies.privacy import PrivacyPolicy, SecretKind
+from ..language.locales.secret_labels import SecretKind
+from ..policies.privacy import PrivacyPolicy
 from .detector import BuiltInDetector
 from .findings import PLACEHOLDER, Finding, SecretDetector, placeholder
 

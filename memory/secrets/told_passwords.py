@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ..policies.privacy import SecretKind
+from ..language.locales.secret_labels import SecretKind
 from . import lexicon
 from .findings import PLACEHOLDER, Finding
 from .text_view import lowered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..policies.privacy import SecretKind
+from ..language.locales.secret_labels import SecretKind
 from .findings import PLACEHOLDER
 
 QUOTED: Final = re.compile(

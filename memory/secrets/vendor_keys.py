@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from ..policies.privacy import SecretKind
+from ..language.locales.secret_labels import SecretKind
 from .findings import Finding
 from .pattern_sizes import least_length
 

@@ -16,10 +16,10 @@ from functools import cache
 from typing import Final
 
 from ...schemas.turns import Role
+from ..language.common_words import FIRST_PERSON, SHORT_ANSWERS
 from ..language.locales import Locale
 from ..language.text import folded
 from .clauses import UNSPACED, contradicts, plays, speaks_against, states
-from .evidence_words import FIRST_PERSON, SHORT_ANSWERS
 from .excerpts import Excerpt, excerpt
 from .own_words import count_words
 from .said_text import SaidText

@@ -14,12 +14,12 @@ from itertools import pairwise
 from math import ceil
 from typing import Final
 
+from ..language.common_words import FREQUENT_WORDS, FUNCTION_WORDS
 from ..language.locales import Locale
-from ..language.locales.undetermined import FREQUENT_WORDS
 from ..language.text import folded
 from ..language.tokenizer import compared
 from .clauses import UNSPACED
-from .evidence_words import CONCEPTS, FUNCTION_WORDS
+from .concepts import CONCEPTS
 
 _SAMPLE: Final = 4_000
 """Number of leading characters that decide the language and the script of a text."""

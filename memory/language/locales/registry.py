@@ -17,7 +17,10 @@ from .pack import Locale
 
 GROUP: Final = "memstream.locales"
 """The entry point group in which packages register packs."""
-BUILT_IN: Final[Mapping[str, tuple[str, str]]] = {"de": (".german", "GERMAN"), "en": (".english", "ENGLISH")}
+BUILT_IN: Final[Mapping[str, tuple[str, str]]] = {
+    "de": (".german.pack", "GERMAN"),
+    "en": (".english.pack", "ENGLISH"),
+}
 """Name of each pack of memstream, with the module that defines the pack and the variable in that module."""
 
 

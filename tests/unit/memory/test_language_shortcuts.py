@@ -13,12 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memstream.memory.language import markers, text, tokenizer
+from memstream.memory.language.common_words import FREQUENT_WORDS, FUNCTION_WORDS
 from memstream.memory.language.literal_index import needed_literals
 from memstream.memory.language.locales import Locale, locale, locales
-from memstream.memory.language.locales.undetermined import FREQUENT_WORDS
 from memstream.memory.language.phrase_index import Phrase, Shelf, index_phrases
 from memstream.memory.trust import instructions, own_words, statement_words
-from memstream.memory.trust.evidence_words import FUNCTION_WORDS
 from tests.support.corpus_texts import changed_texts, corpus_texts
 
 TEXTS = [*corpus_texts(), *changed_texts(3_000, seed=2)]

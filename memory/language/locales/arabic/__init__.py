@@ -1,0 +1,1 @@
+"""Arabic: the words of the language, as data."""

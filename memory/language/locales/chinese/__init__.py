@@ -1,0 +1,1 @@
+"""Chinese: the words of the language, as data."""

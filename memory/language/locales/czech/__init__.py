@@ -1,0 +1,1 @@
+"""Czech: the words of the language, as data."""

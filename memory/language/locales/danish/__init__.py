@@ -1,0 +1,1 @@
+"""Danish: the words of the language, as data."""

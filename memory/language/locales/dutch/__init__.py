@@ -1,0 +1,1 @@
+"""Dutch: the words of the language, as data."""

@@ -1,0 +1,1 @@
+"""Finnish: the words of the language, as data."""

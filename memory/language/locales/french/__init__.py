@@ -1,0 +1,1 @@
+"""French: the words of the language, as data."""

@@ -1,0 +1,1 @@
+"""Greek: the words of the language, as data."""

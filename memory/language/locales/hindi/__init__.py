@@ -1,0 +1,1 @@
+"""Hindi: the words of the language, as data."""

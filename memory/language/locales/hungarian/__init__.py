@@ -1,0 +1,1 @@
+"""Hungarian: the words of the language, as data."""

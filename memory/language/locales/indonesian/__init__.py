@@ -1,0 +1,1 @@
+"""Indonesian: the words of the language, as data."""

@@ -1,0 +1,1 @@
+"""Italian: the words of the language, as data."""

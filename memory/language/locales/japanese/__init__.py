@@ -1,0 +1,1 @@
+"""Japanese: the words of the language, as data."""

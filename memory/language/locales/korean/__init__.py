@@ -1,0 +1,1 @@
+"""Korean: the words of the language, as data."""

@@ -1,0 +1,1 @@
+"""Polish: the words of the language, as data."""

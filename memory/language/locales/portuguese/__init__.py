@@ -1,0 +1,1 @@
+"""Portuguese: the words of the language, as data."""

@@ -1,0 +1,1 @@
+"""Romanian: the words of the language, as data."""

@@ -1,0 +1,1 @@
+"""Russian: the words of the language, as data."""

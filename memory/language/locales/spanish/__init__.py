@@ -1,0 +1,1 @@
+"""Spanish: the words of the language, as data."""

@@ -1,0 +1,1 @@
+"""Swedish: the words of the language, as data."""

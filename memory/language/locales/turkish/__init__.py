@@ -1,0 +1,1 @@
+"""Turkish: the words of the language, as data."""

@@ -1,0 +1,1 @@
+"""Ukrainian: the words of the language, as data."""

@@ -1,0 +1,1 @@
+"""Vietnamese: the words of the language, as data."""
