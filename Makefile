@@ -6,6 +6,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 UV := $(shell command -v uv 2>/dev/null)
 PYTEST_ARGS ?=
+# Without byte code, each process compiles the whole package again, and pytest rewrites each test: 14 s per process.
+export PYTHONDONTWRITEBYTECODE :=
 # Most tests wait for brokers and processes, so more of them run side by side than there are cores; each has a broker of
 # its own, so with one that is given they run one after the other.
 TEST_JOBS ?= $(if $(MEMSTREAM_TEST_KAFKA),1,3)

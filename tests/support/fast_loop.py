@@ -6,15 +6,18 @@ or sleeps fails here, so the loop stays fast: mark it `slow`.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 LEFT_OUT = ("slow", "kafka", "semantic", "long", "fault")
+MODULE_MARK = re.compile(rf"^pytestmark = .*\bmark\.(?:{'|'.join(LEFT_OUT)})\b", re.MULTILINE)
 SERVER_FIXTURES = {"kafka_broker", "qdrant", "shared_qdrant", "minilm_folder"}
 PROCESS_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}
 QUICK = {("git",), ("uname",)}
@@ -33,6 +36,13 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if config.getoption("fast"):
         config.pluginmanager.register(Guard(), "fast-guard")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import a module that is left out as a whole."""
+    if not config.getoption("fast") or collection_path.suffix != ".py":
+        return None
+    return MODULE_MARK.search(collection_path.read_text(encoding="utf-8")) is not None or None
 
 
 @pytest.hookimpl(trylast=True)

@@ -18,6 +18,7 @@ The harness does not own the stage's store: pass a fake or the real engine to th
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls, RetryPolicy
 from memstream.streams.log.port import Position, Record
 
+from . import temporary_folders
 from .table_rows import page_of
 
 
@@ -146,7 +148,7 @@ class StageHarness:
         """The step at which the process was killed; None means that it was not reached."""
         self.rows = HarnessRows(self.pass_step)
         self.metrics = StageMetrics(Metrics(CollectorRegistry()), name)
-        self._folder = tempfile.TemporaryDirectory()
+        self._folder = tempfile.TemporaryDirectory(dir=os.environ.get(temporary_folders.ROOT))
         self._make = make
         self._make_calls = calls
         self._kill_at: int | None = None

@@ -18,12 +18,19 @@ def test_marked(): assert False
 def kafka_broker(): assert False
 def test_broker(kafka_broker): pass
 """
+SLOW_MODULE = """
+import pytest
+pytestmark = pytest.mark.slow
+raise ValueError("imported")
+"""
 
 
 @pytest.mark.slow
 def test_what_the_fast_loop_runs(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("from tests.support.fast_loop import *\n")
-    pytester.makepyfile(MODULE)
+    pytester.makepyfile(
+        MODULE, test_slow="import pytest\npytestmark = pytest.mark.slow\nraise ValueError('imported')\n"
+    )
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--fast")
     result.assert_outcomes(passed=1, failed=3, deselected=2)
     result.stdout.fnmatch_lines_random(

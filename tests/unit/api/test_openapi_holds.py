@@ -30,6 +30,7 @@ from memstream.streams.log.port import TopicSpec
 from tests.support.api_server import app_over, bearer, entry, served
 from tests.support.stored_memory import StoredMemory
 
+pytestmark = pytest.mark.slow
 EXAMPLES = 10
 SEED = 5
 TOKEN = "of-acme"
