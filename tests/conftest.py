@@ -20,6 +20,7 @@ gc.disable()  # until all tests are collected: next to nothing of that is garbag
 pytest_plugins = [
     "tests.support.fast_loop",
     "tests.support.fault_rows",
+    "tests.support.idle_engines",
     "tests.support.kafka_fixtures",
     "tests.support.long_tests",
     "tests.support.pipeline_places",

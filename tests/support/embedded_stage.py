@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.vectors.factory import open_store
+from memstream.adapters.vectors.periods.period_store import PeriodStore
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.base import Contract
 from memstream.schemas.commands import CommandResult
@@ -32,6 +33,7 @@ from memstream.streams.engine.retry import Calls, RetryPolicy
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Position, Record
 
+from .idle_engines import idle_engine
 from .record_builders import NOW
 from .table_rows import page_of
 
@@ -225,9 +227,12 @@ class Bench:
 
 
 async def open_bench(folder: Path, stage_name: str, *, url: str = "") -> Bench:
-    """Open a bench. `url`: of its store; by default an embedded one in the folder."""
-    address = url or f"embedded://{folder}"
-    store = await open_store(address, embedder=HashingEmbedder().identity, holds_folder=True)
+    """Open a bench. `url`: of its store; by default the store is an embedded one. `folder` has the stage's files."""
+    embedder = HashingEmbedder().identity
+    if url:
+        store = await open_store(url, embedder=embedder)
+    else:
+        store = PeriodStore(engine=idle_engine(), embedder=embedder)
     await store.ensure("facts", "episodes", "turns", "blocks", "tasks", "groups")
     return Bench(store=store, folder=folder / "deaths", stage_name=stage_name)
 

@@ -38,7 +38,6 @@ from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls, RetryPolicy
 from memstream.streams.log.port import Position, Record
 
-from . import temporary_folders
 from .table_rows import page_of
 
 
@@ -148,7 +147,7 @@ class StageHarness:
         """The step at which the process was killed; None means that it was not reached."""
         self.rows = HarnessRows(self.pass_step)
         self.metrics = StageMetrics(Metrics(CollectorRegistry()), name)
-        self._folder = tempfile.TemporaryDirectory(dir=os.environ.get(temporary_folders.ROOT))
+        self._folder = tempfile.TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
         self._make = make
         self._make_calls = calls
         self._kill_at: int | None = None
