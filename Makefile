@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 TEST_JOBS ?= $(if $(MEMSTREAM_TEST_KAFKA),1,3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo unit test long faults real-model lint types bench soak docs up down pins generate hooks clean
+.PHONY: help setup demo unit test long faults real-model lint types bench soak docs up down pins generate changelog hooks clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ down: ## stops them; the volumes stay
 # What is written from the code: JSON Schemas, api/openapi.json, docs/reference/asyncapi.yaml, tables of docs/reference.
 generate: $(VENV)/.ready-dev ## writes the files that are made from the code anew: schemas, OpenAPI, AsyncAPI, tables of docs/reference
 	$(BIN)/python -m docs.generate
+
+changelog: $(VENV)/.ready-dev ## moves the lines of changelog.d to a section of CHANGELOG.md (VERSION=0.5.0)
+	$(BIN)/towncrier build --yes --version $(VERSION)
 
 hooks: $(VENV)/.ready-dev ## lint before each commit, types and make unit before each push
 	$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push

@@ -1,3 +1,3 @@
 """memstream: event-driven memory for chat services. The repository's root is this package: docs/design/layout.md."""
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
