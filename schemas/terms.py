@@ -68,7 +68,7 @@ def fold(word: str) -> str:
     return plain[begin.end() :] if begin else plain
 
 
-def is_spaceless(word: str) -> bool:
+def is_spaceless_word(word: str) -> bool:
     """Return whether the word contains a letter of a script without spaces between words."""
     return not word.isascii() and _SPACELESS.search(word) is not None
 
@@ -94,7 +94,7 @@ def pieces(word: str) -> Iterator[str]:
 @lru_cache(maxsize=WORDS_KEPT)
 def _added(word: str) -> tuple[str, ...]:
     plain = fold(word)
-    if is_spaceless(plain):
+    if is_spaceless_word(plain):
         return tuple(pieces(plain))
     return (plain,) if plain != word.lower() or _MARK.search(plain) else ()
 

@@ -59,7 +59,7 @@ async def ensure_collections(
 ) -> None:
     """Create and check the collections; see `QdrantStore.ensure`. A new collection gets the same tenant shards as the
     collection `shards_of`. Raise `Fatal`, and the engine's errors."""
-    await check_version(engine)
+    await check_server_version(engine)
     if by_tenant:
         await check_cluster(engine)
     for spec in specs:
@@ -93,7 +93,7 @@ async def _complete(
     await _create_indexes(engine, spec, name)
 
 
-async def check_version(engine: QdrantEngine) -> str:
+async def check_server_version(engine: QdrantEngine) -> str:
     """Return the engine's version. Raise `Fatal` when it is below `LEAST_VERSION`."""
     version = (await engine.info()).version
     parts = version.split("-")[0].split(".")

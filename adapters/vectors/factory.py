@@ -28,7 +28,7 @@ ATTACH_SECONDS = 10.0
 POLL_SECONDS = 0.1
 
 
-def embedded_folder(url: str) -> Path | None:
+def embedded_store_folder(url: str) -> Path | None:
     """Return the folder of an `embedded:///folder` address; None for any other address. `embedded:relative` and
     `embedded://relative` are relative to the working directory. Raise `Fatal` when the address has no
     folder."""
@@ -63,7 +63,7 @@ async def open_store(
     certificate of this Qdrant. `consistency` is the number of replicas that a read asks. `sharding` is the sharding
     method of the collections; the embedded engine has no shards.
     """
-    folder = embedded_folder(url)
+    folder = embedded_store_folder(url)
     if folder is None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise Fatal(f"MEMSTREAM_QDRANT={url!r} is not an address: write http://host:6333 or embedded:///folder")

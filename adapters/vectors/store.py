@@ -31,7 +31,7 @@ from ..ports import (
 )
 from . import point_validation
 from .batch_requests import CompareAndSet, EncodedPoint, FilterQuery, PointIds, RequestBatcher
-from .collections import check_version, ensure_collections
+from .collections import check_server_version, ensure_collections
 from .embedded.edge import EdgeEngine
 from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, QdrantEngine
 from .errors import translate_errors
@@ -115,7 +115,7 @@ class QdrantStore:
         `Transient` when it does not answer; `Fatal` when it is too old, or does not support tenant shards. The message
         names the requirement."""
         with translate_errors("looking for Qdrant"):
-            version = await check_version(self._engine)
+            version = await check_server_version(self._engine)
             if self._shards.by_tenant:
                 await check_cluster(self._engine)
             return version

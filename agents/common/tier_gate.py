@@ -7,7 +7,7 @@ from ...schemas.command_kinds import command_kind
 from ...schemas.commands import Command, ResultError
 
 
-def refusal(command: Command, tiers: TiersPolicy) -> ResultError | None:
+def refusal_by_tier(command: Command, tiers: TiersPolicy) -> ResultError | None:
     """Return the reason to refuse a command, or None when its tier is enabled."""
     kind = command_kind("session" if command.owner is None else "owner", command.kind)
     if kind is None or kind.tier is None or tiers.keeps(kind.tier):

@@ -59,7 +59,7 @@ from ..common.pending_index import forget, pending_keys
 from ..common.protection import keep_unread_record
 from ..common.reminders import send_reminders
 from ..common.store_writes import apply_writes, with_vectors
-from ..common.tier_gate import refusal
+from ..common.tier_gate import refusal_by_tier
 from ..common.tier_spending import TierSpending
 from .edits.catalogue import EDITS, args_of, is_edit
 from .edits.scope import UpkeepEditResult, UpkeepEditScope
@@ -270,7 +270,7 @@ class Consolidation:
         result: CommandResult
         if command.expires_at is not None and command.expires_at < self._now():
             result = plain_result(command, "expired", self._now())
-        elif (why := refusal(command, self._tiers) or refused_args(command)) is not None:
+        elif (why := refusal_by_tier(command, self._tiers) or refused_args(command)) is not None:
             result = plain_result(command, "refused", self._now(), why)
             conclusion = RunConclusion(without_follow_up(row, cast(Kind, command.kind)))
         else:
@@ -290,7 +290,7 @@ class Consolidation:
         """Apply a manual edit and send its result."""
         command, now = work.command, self._now()
         assert command.owner is not None  # route refuses a command without an owner
-        edit = UpkeepEditResult(result=refusal(command, self._tiers) or args_of(command))
+        edit = UpkeepEditResult(result=refusal_by_tier(command, self._tiers) or args_of(command))
         if not isinstance(edit.result, ResultError):
             scope = UpkeepEditScope(
                 command=command,

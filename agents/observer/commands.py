@@ -21,7 +21,7 @@ from ...schemas.commands import (
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import COMMANDS_SESSION
 from ...streams.senders.commands import command_record, result_record
-from ..common.tier_gate import refusal
+from ..common.tier_gate import refusal_by_tier
 from .flush import flushed
 from .reminders import SessionReminder
 from .rows import SessionRow
@@ -31,14 +31,14 @@ REMINDER_LASTS = timedelta(days=7)
 """Lifetime of a reminder, equal to the retention of its topic."""
 
 
-def refusal_of(command: Command, tiers: TiersPolicy) -> ResultError | None:
+def command_refusal(command: Command, tiers: TiersPolicy) -> ResultError | None:
     """Return the reason to refuse a command, or None when it is accepted."""
     kind = command_kind("session", command.kind)
     if kind is None:
         known = ", ".join(sorted(each.name for each in KINDS if each.address == "session"))
         message = f"{COMMANDS_SESSION.name} takes the kinds {known}, not {command.kind!r}"
         return ResultError(code="unknown_kind", message=message[:REASON_MAX])
-    args = refusal(command, tiers) or _args(kind, command)
+    args = refusal_by_tier(command, tiers) or _args(kind, command)
     return args if isinstance(args, ResultError) else None
 
 
@@ -46,7 +46,7 @@ def edit_args(command: Command, tiers: TiersPolicy) -> Contract:
     """Return the arguments of an edit, or the reason for its refusal."""
     kind = command_kind("session", command.kind)
     assert kind is not None  # the catalogue of edits contains it
-    args = refusal(command, tiers) or _args(kind, command)
+    args = refusal_by_tier(command, tiers) or _args(kind, command)
     assert args is not None  # an edit has arguments
     return args
 
@@ -60,7 +60,7 @@ def _args(kind: CommandKind, command: Command) -> Contract | None:
 
 
 def status_of(command: Command, tiers: TiersPolicy, *, now: datetime) -> ResultStatus:
-    if refusal_of(command, tiers) is not None:
+    if command_refusal(command, tiers) is not None:
         return "refused"
     expired = command.expires_at is not None and command.expires_at < now
     return "expired" if expired else "applied"
@@ -87,7 +87,7 @@ def answer_records(
     result = CommandResult(
         command_id=command.command_id,
         status=status,
-        error=refusal_of(command, policy.tiers),
+        error=command_refusal(command, policy.tiers),
         at=now,
         result=result_fields,
     )

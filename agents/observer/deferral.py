@@ -41,7 +41,7 @@ from ..common.reminders import AT_ONCE, send_reminders
 from .commands import reminder_record
 from .reminders import HeldBack, SessionReminders
 from .rows import WAITS, SessionRow, WaitingTurn, waiting_key
-from .session_end import sessions_index
+from .session_end import observed_sessions_index
 from .waiting_count import WaitingCount
 
 ASKED: Final = 2
@@ -137,7 +137,7 @@ class DeferredSessions:
 
         The session's row counts its waiting turns. A waiting row that no session counts is ignored.
         """
-        indexed = sessions_index(self._now)
+        indexed = observed_sessions_index(self._now)
         async for key in pending_keys(rows, partition, WAITS, partitions=partitions, indexed=indexed):
             session = SessionRow.load(rows, key, partition=partition)
             if not session.waiting:

@@ -74,7 +74,7 @@ def trimmed(session: SessionRow, key: str, *, source: Source) -> StageDecision:
     return StageDecision(Outcome(source=source, tenant_id=ids.split(key)[0]), key, session.trimmed().to_bytes())
 
 
-def sessions_index(now: Callable[[], datetime]) -> Callable[[str, bytes], Iterable[str]]:
+def observed_sessions_index(now: Callable[[], datetime]) -> Callable[[str, bytes], Iterable[str]]:
     """Return a function that finds the index rows needed by a row of an earlier version.
 
     Index rows for expiry get the present time.

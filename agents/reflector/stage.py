@@ -70,7 +70,7 @@ from ..common.outcomes import row_size
 from ..common.owner_routing import OwnerCommand
 from ..common.reminders import send_reminders
 from ..common.store_writes import apply_writes, with_vectors
-from ..common.tier_gate import refusal
+from ..common.tier_gate import refusal_by_tier
 from .edits.catalogue import EDITS
 from .edits.scope import OwnerEditScope
 from .episodes import Episodes
@@ -223,7 +223,7 @@ class Reflector:
         kind = command_kind("owner", command.kind)
         if kind is None or kind.args is None or (kind.result is not None and kind.name not in EDITS):
             return ResultError(code="unknown_kind", message=f"no stage knows the kind {command.kind!r}"[:REASON_MAX])
-        if (off := refusal(command, self._policies.deployment.tiers)) is not None:
+        if (off := refusal_by_tier(command, self._policies.deployment.tiers)) is not None:
             return off
         try:
             return kind.args.from_payload(command.args)

@@ -41,7 +41,7 @@ def giver() -> Callable[[], None] | None:
     return lambda: trim(0)
 
 
-async def give_back() -> None:
+async def return_free_memory() -> None:
     """Give free memory back every EVERY seconds until cancelled."""
     give = giver()
     while give is not None:

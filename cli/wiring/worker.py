@@ -56,7 +56,7 @@ from ...streams.log.port import Log
 from ..errors import usage
 from ..output.tier_report import tell_tiers
 from ..process.erasure_reader import ErasureReader
-from ..process.malloc_trim import give_back
+from ..process.malloc_trim import return_free_memory
 from ..process.policy_reader import PolicyReader
 from ..process.probe import Probe
 from ..process.startup_retry import StartupRetry
@@ -160,7 +160,7 @@ class Stages:
 
     async def run(self, *, stopping: asyncio.Event) -> int:
         """Run until `stopping` is set or a stage ends. Return the exit code."""
-        background = (self.probe.watch(), log_changes(self.readiness), self.budget.run(), give_back())
+        background = (self.probe.watch(), log_changes(self.readiness), self.budget.run(), return_free_memory())
         watching = [asyncio.create_task(each) for each in background]
         try:
             async with served(

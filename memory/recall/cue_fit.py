@@ -17,7 +17,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from ...schemas.terms import WORD, fold, is_spaceless, pieces
+from ...schemas.terms import WORD, fold, is_spaceless_word, pieces
 from ..language.locales import Locale
 from ..language.tokenizer import compared
 
@@ -236,7 +236,7 @@ def _forms(asked: Collection[str], vocabulary: AbstractSet[str], pack: Locale) -
     unknown = [
         word for word in asked if word not in vocabulary and not forms[word] and SHORTEST <= len(word) <= LONGEST
     ]
-    return forms | {word: frozenset(_slips(word, vocabulary)) for word in unknown if not is_spaceless(word)}
+    return forms | {word: frozenset(_slips(word, vocabulary)) for word in unknown if not is_spaceless_word(word)}
 
 
 def _is_form(one: str, other: str, least: int) -> bool:
@@ -248,7 +248,7 @@ def _is_form(one: str, other: str, least: int) -> bool:
     if len(short) >= _JOINED_TO and long.endswith(short) and _JOINING_ONLY.fullmatch(long[: -len(short)]):
         return True
     same = next((place for place, letter in enumerate(short) if letter != long[place]), len(short))
-    if same < least or len(long) - same > ENDING or is_spaceless(short):
+    if same < least or len(long) - same > ENDING or is_spaceless_word(short):
         return False
     return 2 * same >= ALIKE * (len(one) + len(other))
 
@@ -276,7 +276,7 @@ def _stem_of_word(word: str, pack: Locale) -> tuple[str, ...]:
 
 @lru_cache(maxsize=32_768)
 def _stem(word: str, pack: Locale) -> tuple[str, ...]:
-    return tuple(pieces(word)) if is_spaceless(word) else (fold(compared(word, pack)),)
+    return tuple(pieces(word)) if is_spaceless_word(word) else (fold(compared(word, pack)),)
 
 
 def _plain(word: str, pack: Locale) -> str:

@@ -68,7 +68,7 @@ def reason_of(headers: Headers) -> str:
     return reasons[-1].decode("utf-8", "replace") if reasons else ""
 
 
-def is_filtered(letter: OutRecord) -> bool:
+def is_filtered_letter(letter: OutRecord) -> bool:
     """Return whether a content filter refused the record of a dead letter."""
     return ("kafka_dlt-exception-fqcn", _name(ContentFiltered).encode()) in letter.headers
 

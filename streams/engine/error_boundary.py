@@ -63,7 +63,7 @@ def decoded(route: Callable[[], T]) -> T:
         raise DecisionFailed(describe(error)) from error
 
 
-async def failure_of(work: Awaitable[None]) -> Exception | None:
+async def exception_of(work: Awaitable[None]) -> Exception | None:
     """Await `work`. Return the exception that it raised, or None."""
     try:
         await work

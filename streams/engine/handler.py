@@ -22,7 +22,7 @@ from ..log.port import Position, Record
 from .applied import AppliedOutcomes, Committed
 from .codec import is_keyed_by, lane_key, tenant_of
 from .crash_points import CrashPoint, Step
-from .dead_letters import dead_letter, is_filtered, is_refused_by_model, message_of, reason_of
+from .dead_letters import dead_letter, is_filtered_letter, is_refused_by_model, message_of, reason_of
 from .decision import Rows, StageDecision
 from .error_boundary import CRASHES_MAX, ErrorBoundary, decoded, is_of_one_key, unexpected
 from .failures import DecisionFailed, EffectFailed
@@ -474,7 +474,7 @@ class Handler(Generic[W]):
         dead_letters = [record for record in outcome.records if record.topic.endswith(DEAD_LETTER_SUFFIX)]
         for letter in (each for each in dead_letters if reason_of(each.headers) != "over_ceiling"):
             refused_of = outcome.tenant_id if is_refused_by_model(letter) else None
-            self._boundary.count_dead_letter(tenant_id=refused_of, filtered=is_filtered(letter))
+            self._boundary.count_dead_letter(tenant_id=refused_of, filtered=is_filtered_letter(letter))
         waits = outcome.before and not (outcome.records or outcome.writes)
         if not dead_letters and not waits:
             self._boundary.succeeded(outcome.tenant_id)

@@ -37,7 +37,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from ...schemas.errors import OverBudget, Relinquished, Transient
-from .error_boundary import failure_of
+from .error_boundary import exception_of
 from .fair_queue import FairQueue
 from .held_events import TP, BeyondTheEnd, Epoch, Lane, LaneStats, LostDelivery, Slot, Window, beyond_the_end
 from .process_exit import LeaseLost
@@ -360,7 +360,7 @@ class Lanes(Generic[T]):
         window, item = slot.window, slot.item
         assert item is not None
         while True:
-            failure = await failure_of(self._handle(item))
+            failure = await exception_of(self._handle(item))
             if failure is None:
                 break
             if isinstance(failure, LeaseLost):

@@ -27,7 +27,7 @@ import structlog
 
 from ...schemas.errors import Transient
 from ..log.port import Record
-from .error_boundary import failure_of
+from .error_boundary import exception_of
 from .held_events import TP, Epoch, Lane, LaneStats, LostDelivery, Slot, Window
 
 log = structlog.get_logger(__name__)
@@ -102,7 +102,7 @@ class SetAside(Generic[T]):
         slot.window.set_aside(slot, left)
 
     async def _read_again(self, epoch: Epoch[T], window: Window[T]) -> None:
-        failure = await failure_of(self._read(epoch, window))
+        failure = await exception_of(self._read(epoch, window))
         if isinstance(failure, Transient):
             log.warning("record_not_read_again", topic=window.tp[0], partition=window.tp[1], why=str(failure))
             await asyncio.sleep(random.uniform(0, PAUSE))

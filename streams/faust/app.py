@@ -322,10 +322,10 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
     """
     access = None
     if is_embedded(broker):
-        from .transports.embedded import register, url_of  # imported only where it is used
+        from .transports.embedded import embedded_url, register  # imported only where it is used
 
         register()
-        url = url_of(embedded_folder(broker))
+        url = embedded_url(embedded_folder(broker))
     else:
         kafka.register()
         access = KafkaAccess(kafka_servers(broker), settings.security)

@@ -23,7 +23,7 @@ from ...schemas.topics import TABLES, group_of
 from ..engine.codec import tenant_of_lane
 from ..engine.crash_points import CrashPoint
 from ..engine.decision import Rows
-from ..engine.error_boundary import CrashCounter, ErrorBoundary, failure_of
+from ..engine.error_boundary import CrashCounter, ErrorBoundary, exception_of
 from ..engine.handler import EventFilter, Handler, Stage
 from ..engine.hangs import Hang
 from ..engine.held_events import TP, BeyondTheEnd, beyond_the_end
@@ -212,7 +212,7 @@ class StageRunner:
 
         This method never raises, because Faust acknowledges an event at which an agent fails, and continues.
         """
-        failure = await failure_of(self._take(stream))
+        failure = await exception_of(self._take(stream))
         if failure is not None:
             await self.app.crash(failure)
 

@@ -11,7 +11,7 @@ import structlog
 
 from ...schemas.errors import Relinquished, Transient
 from ..engine.decision import Rows
-from ..engine.error_boundary import failure_of
+from ..engine.error_boundary import exception_of
 from ..engine.handler import Stage
 
 log = structlog.get_logger(__name__)
@@ -82,7 +82,7 @@ class TimerOwnership:
             self._task = asyncio.create_task(self._run(self._end_rows(sorted(self._known))))
 
     async def _run(self, work: Coroutine[None, None, None]) -> None:
-        failure = await failure_of(work)
+        failure = await exception_of(work)
         if failure is not None:
             await self._crash(failure)
 

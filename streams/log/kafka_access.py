@@ -127,7 +127,7 @@ class KafkaAccess(AbstractTokenProvider):
         return self._context[1]
 
     def _failed(self, server: str, error: BaseException) -> None:
-        refusal = refusal_of(error, server=server, security=self.security)
+        refusal = access_refusal(error, server=server, security=self.security)
         self.refusal = refusal
         if refusal is None:
             return
@@ -174,7 +174,7 @@ def _state(file: Path) -> object:
 
 
 # --------------------------------------------------------------------------- refusals
-def refusal_of(error: BaseException, *, server: str, security: KafkaSecurity) -> AccessRefused | None:
+def access_refusal(error: BaseException, *, server: str, security: KafkaSecurity) -> AccessRefused | None:
     """Return the refusal that an error of a new connection means; None if no broker answered."""
     said = _said(error, server=server, security=security)
     if said is None:

@@ -22,7 +22,7 @@ from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.vectors import factory
 from memstream.adapters.vectors.embedded.edge import EdgeEngine
 from memstream.adapters.vectors.embedded.loopback import HELD_EXIT, LoopbackServer, read_endpoint
-from memstream.adapters.vectors.factory import embedded_folder, open_store
+from memstream.adapters.vectors.factory import embedded_store_folder, open_store
 from memstream.schemas.errors import Fatal, Transient
 from tests.support.qdrant import LoopbackQdrant, QdrantServer, loopback_qdrant
 from tests.support.vector_backends import EMBEDDER, make_id, make_point, make_row
@@ -338,12 +338,12 @@ async def test_a_damaged_folder_is_told_not_guessed_at(tmp_path: Path, damaged: 
 
 
 def test_addresses(tmp_path: Path) -> None:
-    assert embedded_folder("embedded:///var/lib/memstream") == Path("/var/lib/memstream")
-    assert embedded_folder("embedded:///with%20space") == Path("/with space")
-    assert embedded_folder("embedded://.memstream") == Path(".memstream")
-    assert embedded_folder("http://localhost:6333") is None
+    assert embedded_store_folder("embedded:///var/lib/memstream") == Path("/var/lib/memstream")
+    assert embedded_store_folder("embedded:///with%20space") == Path("/with space")
+    assert embedded_store_folder("embedded://.memstream") == Path(".memstream")
+    assert embedded_store_folder("http://localhost:6333") is None
     with pytest.raises(Fatal, match="names no folder"):
-        embedded_folder("embedded://")
+        embedded_store_folder("embedded://")
 
 
 async def test_an_address_that_is_none_is_refused() -> None:

@@ -17,7 +17,7 @@ from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS, FACTS_UPDATED, OBSERVATIONS, RESULTS
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.crash_points import Step
-from memstream.streams.engine.error_boundary import failure_of
+from memstream.streams.engine.error_boundary import exception_of
 from memstream.streams.log.port import Record
 from tests.support.embedded_stage import PARTITIONS, Bench, open_bench
 from tests.support.record_builders import NOW, OWNER
@@ -46,7 +46,7 @@ async def test_a_log_that_is_away_opens_no_breaker_of_the_store(bench: Bench) ->
     bench.stage = reflector(bench)
     talk = Talk(bench)
     turn = talk.turn(talk.says("Works at Stripe"))
-    while (failure := await failure_of(bench.run(turn))) is not None:
+    while (failure := await exception_of(bench.run(turn))) is not None:
         assert str(failure) == "away"
         assert not bench.calls.breaker_open("store")
     assert bench.calls.away() == {}

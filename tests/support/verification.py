@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from memstream.adapters.completions.offline import NAME as OFFLINE_MODEL
 from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import EmbedderIdentity
-from memstream.adapters.vectors.factory import embedded_folder, open_store
+from memstream.adapters.vectors.factory import embedded_store_folder, open_store
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.cli.wiring.settings import load
 from memstream.memory.policies import MemoryPolicy
@@ -53,7 +53,7 @@ async def store_of(environment: Mapping[str, str]) -> AsyncIterator[QdrantStore]
     """Yield the pipeline's store: the server, the worker's engine, or the folder if no worker holds it."""
     url = environment["MEMSTREAM_QDRANT"]
     async with AsyncExitStack() as stack:
-        folder = embedded_folder(url)
+        folder = embedded_store_folder(url)
         held = False
         if folder is not None:
             lock = FolderLock(folder=folder, purpose="verifying")

@@ -29,7 +29,7 @@ from qdrant_client import models
 from ...durable_files import SYNCS_AT_ONCE, make_folder, sync_folder, write_atomically
 from ..engine import OPEN_ROOM, WRITE_ROOM, EngineRefused, ReadConsistency
 from . import edge_models as translate
-from .edge_collection import DESCRIPTION, EdgeCollection, call, check_room
+from .edge_collection import DESCRIPTION, EdgeCollection, call, check_engine_room
 
 ENGINE_VERSION = "1.20.0"
 """Server version with the same features as the pinned qdrant_edge (TextQuery needs 1.20)."""
@@ -47,7 +47,7 @@ class EdgeEngine:
         self._folder = folder
         if not folder.exists():
             make_folder(folder)
-        check_room(folder, needed=OPEN_ROOM)
+        check_engine_room(folder, needed=OPEN_ROOM)
         self._threads = ThreadPoolExecutor(SYNCS_AT_ONCE, thread_name_prefix="qdrant-sync")
         self._closed = False
         self._filters = translate.LastFilters()
@@ -147,7 +147,7 @@ class EdgeEngine:
             raise EngineRefused(400, f"{collection_name!r} cannot be a collection's name: letters, digits, - and _")
         if await self.collection_exists(collection_name):
             raise EngineRefused(409, f"Collection `{collection_name}` already exists")
-        check_room(self._folder, needed=WRITE_ROOM)
+        check_engine_room(self._folder, needed=WRITE_ROOM)
         described = models.CreateCollection(
             vectors=dict(vectors_config),
             sparse_vectors=dict(sparse_vectors_config or {}),

@@ -57,7 +57,7 @@ def call(function: Callable[..., T], *arguments: Any) -> T:
         raise EngineRefused(status, message) from error
 
 
-def check_room(folder: Path, *, needed: int) -> None:
+def check_engine_room(folder: Path, *, needed: int) -> None:
     """Raise `EngineRefused` when the folder's disk has less than `needed` free bytes."""
     free = free_bytes(folder)
     if free < needed:
@@ -112,7 +112,7 @@ class EdgeCollection:
         Raise `Fatal` when a sync failed, and `EngineRefused` when the disk has too little space."""
         await self._open.wait()
         self._sync.check()
-        check_room(self._folder, needed=WRITE_ROOM)
+        check_engine_room(self._folder, needed=WRITE_ROOM)
         if self._journal is not None:
             self._journal.append(operation)
         call(self.shard.update, operation)
@@ -155,7 +155,7 @@ class EdgeCollection:
         while the files are copied; reads do not. Raise `EngineRefused` when the disk has too little space for the copy
         and its graphs."""
         files = [path.stat().st_size for path in self._folder.rglob("*") if path.is_file()]
-        check_room(self._folder, needed=WRITE_ROOM + COPIES * sum(files))
+        check_engine_room(self._folder, needed=WRITE_ROOM + COPIES * sum(files))
         number = int(self._current.shard.partition("-")[2] or 0) + 1
         copy = self._folder / f"{SHARD}-{number}"
         self._open.clear()
@@ -175,7 +175,7 @@ class EdgeCollection:
         while self._journal:
             some, self._journal = self._journal[:REPLAYED_AT_ONCE], self._journal[REPLAYED_AT_ONCE:]
             for operation in some:
-                check_room(copy, needed=WRITE_ROOM)
+                check_engine_room(copy, needed=WRITE_ROOM)
                 _apply_again(shard, operation)
             await asyncio.sleep(0)
         self._open.clear()

@@ -101,7 +101,7 @@ class LoopbackServer:
         given = request.headers.get("api-key", "")
         # A header that is not UTF-8 has lone surrogates here, which a strict encoding rejects.
         if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._token.encode()):
-            return rest.refusal(401, "Must provide an API key or an Authorization bearer token")
+            return rest.error_response(401, "Must provide an API key or an Authorization bearer token")
         return await handler(request)
 
 

@@ -55,15 +55,15 @@ def _answering(engine: EdgeEngine, handler: Handler) -> Callable[[web.Request], 
         try:
             result = await handler(engine, request)
         except EngineRefused as error:
-            return refusal(error.status, str(error))
+            return error_response(error.status, str(error))
         except (ValidationError, ValueError) as error:
-            return refusal(400, f"Format error in JSON body: {error}")
+            return error_response(400, f"Format error in JSON body: {error}")
         return web.json_response({"result": result, "status": "ok", "time": 0.0})
 
     return answer
 
 
-def refusal(status: int, message: str) -> web.Response:
+def error_response(status: int, message: str) -> web.Response:
     """Build an error response in the server's format."""
     return web.json_response({"status": {"error": message}, "time": 0.0}, status=status)
 

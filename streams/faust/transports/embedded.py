@@ -187,7 +187,7 @@ class EmbeddedTransport(base.Transport):
         return Path(url.path)
 
 
-def url_of(folder: Path) -> str:
+def embedded_url(folder: Path) -> str:
     """Return a folder's address with a quoted path: Faust would split it at `;` and `,`, and cut it at `#`."""
     return f"embedded://{quote(str(folder))}"
 

@@ -181,7 +181,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             return not leaves and bool(await do_rejoin(subscription))
 
         def push_error(error: BaseException) -> Any:
-            refused = refusal(self.app.conf.id, error)
+            refused = group_refusal(self.app.conf.id, error)
             asyncio.run_coroutine_threadsafe(self.app.crash(refused), self.parent_loop)
             return do_push_error(error)
 
@@ -288,7 +288,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return await _create_nothing(topic)
 
 
-def refusal(group: str, error: BaseException) -> Transient:
+def group_refusal(group: str, error: BaseException) -> Transient:
     """Return the error that ends a worker when its consumer group refuses it. The supervisor restarts the worker."""
     if (lacking := missing_right(error)) is not None:
         return lacking

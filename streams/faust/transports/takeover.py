@@ -32,7 +32,7 @@ _GIVEN = re.compile(r"[\w-]{22}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Suffix that the broker appends to the instance id of a static member to form the member id."""
 
 
-def holder_of(instance_id: str, members: Iterable[str]) -> str | None:
+def member_of_instance(instance_id: str, members: Iterable[str]) -> str | None:
     """Return the member id of the static member with this instance id, or None."""
     start = f"{instance_id}-"
     return next((each for each in members if each.startswith(start) and _GIVEN.fullmatch(each[len(start) :])), None)
@@ -65,7 +65,7 @@ class Takeover:
         if for_code(described[0]) is not NoError:
             self._taken = "unknown"
             return
-        holder = holder_of(self._instance_id, (member[0] for member in described[5]))
+        holder = member_of_instance(self._instance_id, (member[0] for member in described[5]))
         if holder is not None and holder != self._last():
             self._taken = holder
 

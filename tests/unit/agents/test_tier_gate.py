@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memstream.agents.common.tier_gate import refusal
+from memstream.agents.common.tier_gate import refusal_by_tier
 from memstream.memory.policies import TiersPolicy
 from memstream.schemas.commands import Command, SessionRef
 from memstream.schemas.turns import Owner
@@ -33,13 +33,13 @@ def command(kind: str) -> Command:
     ],
 )
 def test_what_works_on_a_tier_that_is_off_is_refused_and_all_else_is_not(tiers: TiersPolicy, refused: set[str]) -> None:
-    assert {kind for kind in KINDS if refusal(command(kind), tiers) is not None} == refused
+    assert {kind for kind in KINDS if refusal_by_tier(command(kind), tiers) is not None} == refused
 
 
 def test_it_names_the_tier_that_is_missing() -> None:
     alone = TiersPolicy(episodic=False, semantic=False, digest=False)
     for kind, tier in (("hygiene", "episodic"), ("facts.apply", "semantic"), ("digest", "digest")):
-        error = refusal(command(kind), alone)
+        error = refusal_by_tier(command(kind), alone)
         assert error is not None
         assert (error.code, error.message) == (
             "tier_off",

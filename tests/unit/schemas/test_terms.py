@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.vectors.lexical import LexicalEncoder
-from memstream.schemas.terms import added_terms, as_word, fold, is_spaceless, pieces
+from memstream.schemas.terms import added_terms, as_word, fold, is_spaceless_word, pieces
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_marks_that_make_another_word_stay(one: str, other: str) -> None:
     ],
 )
 def test_a_script_without_spaces_has_pairs_of_letters(text: str, terms: list[str]) -> None:
-    assert is_spaceless(text)
+    assert is_spaceless_word(text)
     assert list(pieces(fold(text))) == terms == added_terms(text)
 
 
 def test_a_word_of_letters_with_vowel_signs_is_whole() -> None:
     assert added_terms("हिन्दी भाषा") == ["हिन्दी", "भाषा"]
-    assert not is_spaceless("हिन्दी")
+    assert not is_spaceless_word("हिन्दी")
 
 
 @given(some.text())

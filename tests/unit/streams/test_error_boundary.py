@@ -28,7 +28,7 @@ from memstream.streams.engine.error_boundary import (
     CrashCounter,
     ErrorBoundary,
     decoded,
-    failure_of,
+    exception_of,
     unexpected,
 )
 from memstream.streams.engine.failures import DecisionFailed
@@ -413,7 +413,7 @@ async def test_failures_are_returned() -> None:
 
     make: Callable[[Exception], Awaitable[None]] = raising
     for failure in (ValueError("x"), LeaseLost("gone")):
-        assert await failure_of(make(failure)) is failure
+        assert await exception_of(make(failure)) is failure
 
 
 def test_a_decoder_raises_only_poison_and_decision_failed() -> None:

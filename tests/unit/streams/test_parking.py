@@ -13,7 +13,7 @@ from memstream.schemas.errors import DeploymentFault, Fatal, LaterVersion, OverB
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.parking import ParkedKey
 from memstream.schemas.topics import OBSERVATIONS, PARKED, TURNS
-from memstream.streams.engine.error_boundary import CRASHES_MAX, failure_of, is_of_one_key
+from memstream.streams.engine.error_boundary import CRASHES_MAX, exception_of, is_of_one_key
 from memstream.streams.engine.lane_events import RoutedEvent
 from memstream.streams.engine.parking import (
     FIRST_WAIT,
@@ -66,7 +66,7 @@ class World:
     async def deliver(self, record: Record) -> int:
         """Deliver an event until it may be acknowledged, as a supervisor does. Return how often the worker ended."""
         for ends in range(10):
-            if await failure_of(self.harness.deliver(record)) is None:
+            if await exception_of(self.harness.deliver(record)) is None:
                 return ends
             self.harness.start()
         raise AssertionError("an endless crash loop")

@@ -13,7 +13,7 @@ from aiokafka.consumer.group_coordinator import HeartbeatRequest, JoinGroupReque
 
 from memstream.streams.faust.app import StageApp
 from memstream.streams.faust.transports.kafka import ConsumerThread
-from memstream.streams.faust.transports.takeover import FILE, MARGIN, holder_of
+from memstream.streams.faust.transports.takeover import FILE, MARGIN, member_of_instance
 from tests.support.faust_fakes import TOPIC, stage_app
 from tests.support.scripted_group import MEMBER, ScriptedGroup, member_of
 
@@ -56,8 +56,8 @@ async def joined(app: StageApp, group: ScriptedGroup) -> float:
 @pytest.mark.parametrize("given", [JAVA, BASE64])
 def test_the_member_with_an_instance_id_is_found_by_its_own_id(given: str) -> None:
     others = [f"faust-0.15.3-{JAVA}", f"w1-2-{given}", f"w-{given}", "w1-x"]
-    assert holder_of("w1", [*others, f"w1-{given}"]) == f"w1-{given}"
-    assert holder_of("w1", others) is None
+    assert member_of_instance("w1", [*others, f"w1-{given}"]) == f"w1-{given}"
+    assert member_of_instance("w1", others) is None
 
 
 async def test_a_member_that_takes_a_place_waits_for_the_other_ones_lease(app: StageApp, tmp_path: Path) -> None:
