@@ -230,7 +230,7 @@ async def open_bench(folder: Path, stage_name: str, *, url: str = "") -> Bench:
     """Open a bench. `url`: of its store; by default the store is an embedded one. `folder` has the stage's files."""
     embedder = HashingEmbedder().identity
     if url:
-        store = await open_store(url, embedder=embedder)
+        store = await open_store(url, embedder=embedder, holds_folder=True)
     else:
         store = PeriodStore(engine=idle_engine(), embedder=embedder)
     await store.ensure("facts", "episodes", "turns", "blocks", "tasks", "groups")
