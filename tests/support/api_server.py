@@ -146,8 +146,8 @@ class ServiceOfTest:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._service(), name)
 
-    def __call__(self, *args: Any) -> Any:
-        return self._service()(*args)
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        return self._service()(*args, **more)
 
 
 _SERVICES: ContextVar[Services] = ContextVar("services")
