@@ -210,6 +210,7 @@ COVERED: Final[dict[str, str]] = {
     "memory.trust.statement_words.lowercase_words": "judge_evidence",
     "memory.trust.statement_words.split_words": "judge_evidence",
     "memory.trust.evidence.words_of": "judge_evidence",
+    "memory.trust.excerpts.split_sentences": "judge_evidence",
     **{
         f"memory.secrets.{module}.{name}": "protect"
         for module, name in (
@@ -269,7 +270,7 @@ def _functions_of_texts() -> Iterator[str]:
             if name.startswith("_") or not inspect.isfunction(function) or function.__module__ != module.__name__:
                 continue
             kinds = " ".join(str(each.annotation) for each in inspect.signature(function).parameters.values())
-            if any(kind in kinds for kind in ("str", "Message", "Prompt", "Said", "Turn")):
+            if any(kind in kinds for kind in ("str", "object", "Message", "Prompt", "Said", "Turn")):
                 yield f"{module.__name__.removeprefix('memstream.')}.{name}"
 
 
