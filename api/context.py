@@ -18,13 +18,16 @@ from ..recall.context import (
     ContextService,
     Preset,
     Switch,
+    recalled_switches,
     switches_with_slots,
 )
 from ..recall.profile import ProfileReader
+from ..recall.record_conditions import CONDITIONS_MAX
 from ..recall.record_reader import RecordReader
 from ..schemas.said_at import zone_named
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
+from .metadata_query import MetadataQuery, with_metadata
 from .openapi import body_of
 from .owner_params import SessionHeader, bounded
 from .problems import MissingPart, invalid_field, missing_parts, silent
@@ -48,6 +51,7 @@ class ContextQuery(MemoryQuery):
         Field(max_length=len(get_args(Switch)), description="Sections to include instead of the preset."),
     ] = None
     slot: Slots = ()
+    metadata: MetadataQuery = Field(default_factory=dict, max_length=CONDITIONS_MAX)
 
     def request(self, about: About, *, profiles: ProfileReader) -> ContextRequest:
         slots = selected(about.tenant_id, self.slot, profiles)
@@ -56,6 +60,12 @@ class ContextQuery(MemoryQuery):
             switches = switches_with_slots(switches, slots)
         except ValueError as error:
             raise invalid_field("slot", str(error)) from None
+        conditions = self.conditions(with_metadata(self.metadata))
+        if conditions or self.subject is not None or self.category is not None:
+            try:
+                switches = recalled_switches(switches)
+            except ValueError as error:
+                raise invalid_field("sections", str(error)) from None
         try:
             zone_named(self.time_zone)
         except ValueError as error:
@@ -75,6 +85,9 @@ class ContextQuery(MemoryQuery):
                 as_of=self.as_of,
                 known_at=self.known_at,
                 min_score=self.min_score,
+                subject=self.subject,
+                category=self.category,
+                conditions=conditions,
                 slots=slots,
             )
         )

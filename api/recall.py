@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -13,11 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..memory.policies.recall import LIMIT_MAX
 from ..memory.recall.fusion import Rank
 from ..recall.profile import ProfileReader
+from ..recall.record_conditions import CONDITIONS_MAX, MetadataCondition, RecordConditions
 from ..recall.record_reader import RecordReader
 from ..recall.request import CUE_MAX, GROUPS_MAX, ReadSession, RecallRequest
 from ..recall.service import RecalledMemory, RecallPort
 from ..recall.slots import SLOTS_ASKED_MAX, SlotSelection, tiers_with_slots
-from ..schemas.base import Subject
+from ..schemas.base import TAGS_MAX, Subject, Tag
+from ..schemas.facts import Trust
 from ..schemas.observations import Category
 from ..schemas.recall import TIERS, RecalledItem, Tier
 from ..schemas.slots import SlotName
@@ -25,6 +27,7 @@ from ..schemas.turns import Owner, Sensitivity
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .memberships import check_groups
+from .metadata_query import MetadataPairs, MetadataQuery, with_metadata, with_pairs
 from .openapi import body_of
 from .owner_params import Ceiling, Id, Moment, SessionHeader, ShortSession, Whose, bounded, one_of, session_of
 from .problems import MissingPart, forbidden, invalid_field, missing_parts, silent
@@ -67,6 +70,32 @@ class MemoryQuery(Whose):
     as_of: Annotated[Moment | None, Field(description="Return memory that was valid in the world at this time.")] = None
     known_at: Annotated[Moment | None, Field(description="Return memory as it was believed at this time.")] = None
 
+    subject: Annotated[Subject | None, Field(description="Only facts and episodes about this subject.")] = None
+    category: Annotated[Category | None, Field(description="Only facts and episodes of this category.")] = None
+    tags: Annotated[
+        tuple[Tag, ...], Field(max_length=TAGS_MAX, description="Only records with all of these tags.")
+    ] = ()
+    trust: Annotated[
+        tuple[Trust, ...], Field(max_length=3, description="Only records from these origins: user, assistant, tool.")
+    ] = ()
+    since: Annotated[Moment | None, Field(description="Only records that were said at this time or later.")] = None
+    until: Annotated[Moment | None, Field(description="Only records that were said until this time.")] = None
+    of_session: Annotated[Id | None, Field(description="Only records that were said in this session.")] = None
+    of_agent: Annotated[Id | None, Field(description="Only records of turns of this agent.")] = None
+
+    def conditions(self, metadata: Sequence[MetadataCondition]) -> RecordConditions:
+        return bounded(
+            lambda: RecordConditions(
+                tags=self.tags,
+                metadata=tuple(metadata),
+                session_id=self.of_session,
+                agent_id=self.of_agent,
+                trust=self.trust,
+                since=self.since,
+                until=self.until,
+            )
+        )
+
     def about(self, caller: Caller, header: str | None) -> About:
         """Check the query against the credential, and return its owner and session.
 
@@ -85,20 +114,21 @@ class MemoryQuery(Whose):
         return About(tenant_id, owner, ReadSession(user, session), user)
 
 
-class RecallQuery(MemoryQuery):
+class RecallFields(MemoryQuery):
     """Parameters of a recall. docs/explanation/recall.md explains the ranking."""
 
     limit: Annotated[int | None, Field(ge=1, le=LIMIT_MAX)] = None
     tiers: Annotated[
         tuple[Tier, ...], Field(min_length=1, max_length=len(TIERS), json_schema_extra={"uniqueItems": True})
     ] = TIERS
-    subject: Subject | None = None
-    category: Category | None = None
     slot: Slots = ()
     agent_id: Annotated[
         Id | None, Field(description="The agent that asks. Its persona may change the default limit.")
     ] = None
     mood: Annotated[float | None, Field(ge=-1, le=1, description="Valence, for the profile composite.")] = None
+
+    def metadata_conditions(self) -> list[MetadataCondition]:
+        return []
 
     def request(self, about: About, *, limit: LimitOf, profiles: ProfileReader) -> RecallRequest:
         slots = selected(about.tenant_id, self.slot, profiles)
@@ -118,6 +148,7 @@ class RecallQuery(MemoryQuery):
                 tiers=tiers,
                 subject=self.subject,
                 category=self.category,
+                conditions=self.conditions(self.metadata_conditions()),
                 slots=slots,
                 ceiling=self.ceiling,
                 as_of=self.as_of,
@@ -126,6 +157,24 @@ class RecallQuery(MemoryQuery):
                 mood=self.mood,
             )
         )
+
+
+class RecallQuery(RecallFields):
+    """Parameters of a recall in the address."""
+
+    metadata: MetadataPairs = ()
+
+    def metadata_conditions(self) -> list[MetadataCondition]:
+        return with_pairs(self.metadata)
+
+
+class RecallBody(RecallFields):
+    """Parameters of a recall in the body."""
+
+    metadata: MetadataQuery = Field(default_factory=dict, max_length=CONDITIONS_MAX)
+
+    def metadata_conditions(self) -> list[MetadataCondition]:
+        return with_metadata(self.metadata)
 
 
 class RankOut(BaseModel):
@@ -186,7 +235,7 @@ def router(
     routes = APIRouter(tags=["recall"])
     reader = Depends(caller_with(credentials, "memory:read"))
 
-    async def answer(query: RecallQuery, caller: Caller, session: str | None) -> RecallAnswer:
+    async def answer(query: RecallFields, caller: Caller, session: str | None) -> RecallAnswer:
         about = await checked(query, caller, session, memberships)
         recalled = await recall.recall(query.request(about, limit=limit, profiles=profiles), now=now())
         missing = missing_parts(recalled.missing)
@@ -201,10 +250,10 @@ def router(
         """Returns facts, episodes, the session's working set and, with a cue, messages. The best items are first."""
         return await answer(query, caller, session)
 
-    @routes.post("/v1/recall", summary="Recall with the query in the body", openapi_extra=body_of(RecallQuery))
+    @routes.post("/v1/recall", summary="Recall with the query in the body", openapi_extra=body_of(RecallBody))
     async def post(request: Request, session: SessionHeader = None, caller: Caller = reader) -> RecallAnswer:
         """Returns the same as GET. A cue in the body may be longer, and does not appear in access logs."""
-        query = decode_model(RecallQuery, await read_body(request, limit=limits.body))
+        query = decode_model(RecallBody, await read_body(request, limit=limits.body))
         return await answer(query, caller, session)
 
     return routes

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..recall.paging import CURSOR_MAX, PAGE_MAX
 from ..recall.profile import ProfileReader
@@ -31,6 +31,7 @@ from ..schemas.observations import AppliedPolicy, Category, Observation, TurnCut
 from ..schemas.turns import Owner
 from ..schemas.working_set import StoredMessage, StoredWorkingEntry
 from .credentials import Caller, Credentials, caller_with
+from .metadata_query import MetadataPairs
 from .owner_params import (
     Ceiling,
     Id,
@@ -49,7 +50,6 @@ from .recall import Slots, selected
 T = TypeVar("T")
 TURNS_DEFAULT = 20
 Cursor = Annotated[str | None, Field(max_length=CURSOR_MAX, description="`next` of the previous page.")]
-MetadataPair = Annotated[str, StringConstraints(max_length=256, pattern=r"^[A-Za-z_][A-Za-z0-9_]*:")]
 SessionId = Annotated[Id, Path(description="Percent-encoded, including slashes.")]
 
 
@@ -99,10 +99,7 @@ class RecordsQuery(PageQuery):
 
 class FactsQuery(RecordsQuery):
     min_confidence: Annotated[float | None, Field(ge=0, le=1, description="Lowest confidence.")] = None
-    metadata: Annotated[
-        tuple[MetadataPair, ...],
-        Field(max_length=8, description="`name:text`: only facts with this pair in `metadata`; repeat the parameter."),
-    ] = ()
+    metadata: MetadataPairs = ()
     state: Annotated[Literal[FactState, "all"] | None, Field(description="null: active facts.")] = None
     slot: Slots = ()
 

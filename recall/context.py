@@ -44,6 +44,7 @@ from ..memory.recall.selection import share
 from ..memory.tenant_policies import TenantPolicies
 from ..schemas.digests import Digest
 from ..schemas.errors import Fatal
+from ..schemas.observations import Category
 from ..schemas.profile import Profile, ProfileValue
 from ..schemas.recall import Tier
 from ..schemas.said_at import zone_named
@@ -53,6 +54,7 @@ from .deadline import DeadlineReads, UnansweredPart
 from .held_records import owner_blocks, session_blocks, tasks_to_do
 from .profile import ProfileReader, ProfileRequest
 from .recall_events import NullRecallPublisher, RecallPublisher, answered
+from .record_conditions import NO_CONDITIONS, RecordConditions
 from .record_reader import RecordReader
 from .request import ReadSession, RecallRequest
 from .service import RecalledMemory, RecallPort, RecallResult
@@ -69,6 +71,8 @@ PRESETS: Mapping[Preset, frozenset[Switch]] = {
 }
 FACT_SECTIONS: frozenset[Switch] = frozenset(("profile", "semantic"))
 """The sections that contain only facts."""
+RECALLED_SECTIONS: frozenset[Switch] = frozenset(("semantic", "episodic", "turns"))
+"""The sections whose records a recall finds by conditions."""
 TIERS_OF_SECTIONS: tuple[Tier, ...] = ("semantic", "working", "episodic")
 INSTEAD_TIERS: tuple[Tier, ...] = ("semantic", "episodic")
 """The tiers of the second recall, which has no cue. It runs when the first recall finds no fact."""
@@ -116,6 +120,11 @@ class ContextRequest:
     """The lowest score of a recalled item, as in `RecallRequest`. Above 0, nothing replaces missing facts."""
     explain: bool = False
     """True for a person who looks at the context: the read publishes no recall event."""
+    subject: str | None = None
+    category: Category | None = None
+    conditions: RecordConditions = NO_CONDITIONS
+    """The subject, the category and the conditions of the recalled records, as in `RecallRequest`. With one of them,
+    use the switches that `recalled_switches` returns; nothing replaces missing facts."""
     slots: SlotSelection | None = None
     """The slots of the facts to show, or None for every fact. With slots, use the switches that `switches_with_slots`
     returns."""
@@ -128,6 +137,11 @@ class ContextRequest:
             raise ValueError(f"unknown section {', '.join(sorted(unknown))}; known: {', '.join(get_args(Switch))}")
         zone_named(self.time_zone)
         self.recall_request(TIERS_OF_SECTIONS)
+
+    @property
+    def is_limited(self) -> bool:
+        """True when the recalled records must have a subject, a category or other conditions."""
+        return self.subject is not None or self.category is not None or bool(self.conditions)
 
     @property
     def sections(self) -> frozenset[Section]:
@@ -146,6 +160,9 @@ class ContextRequest:
             as_of=self.as_of,
             known_at=self.known_at,
             min_score=self.min_score,
+            subject=self.subject,
+            category=self.category,
+            conditions=self.conditions,
             slots=self.slots,
             settled=True,
             explain=self.explain,
@@ -160,6 +177,17 @@ class ContextRequest:
             as_of=self.as_of,
             known_at=self.known_at,
         )
+
+
+def recalled_switches(switches: frozenset[Switch]) -> frozenset[Switch]:
+    """Return the switches of the sections that a recall fills. Tasks, blocks, the profile and the digest cannot be
+    filtered by conditions, so a context with conditions leaves them out.
+
+    Raises ValueError when the request leaves out these sections.
+    """
+    if not switches & RECALLED_SECTIONS:
+        raise ValueError(f"these conditions need one of the sections {', '.join(sorted(RECALLED_SECTIONS))}")
+    return switches & (RECALLED_SECTIONS | {"recall"})
 
 
 def switches_with_slots(switches: frozenset[Switch], slots: SlotSelection | None) -> frozenset[Switch]:
@@ -343,9 +371,13 @@ class ContextService:
         return await self._recalled(replace(request, cue=None), ("semantic",), now)
 
     def _finds_nothing(self, request: ContextRequest, digest: Digest | None, recalled: RecallResult) -> bool:
-        """Return whether a preset with facts has neither a fact nor a digest, although the fact searches answered. With
-        a minimum score, missing facts are intended, and the result is False."""
-        if request.min_score > 0 or not request.by_preset or "semantic" not in request.switches or digest is not None:
+        """Return whether a preset with facts has neither a fact nor a digest, although the fact searches answered.
+
+        With a minimum score or with conditions, missing facts are intended, and the result is False.
+        """
+        if request.min_score > 0 or request.is_limited or not request.by_preset:
+            return False
+        if "semantic" not in request.switches or digest is not None:
             return False
         found = any(each.item.tier == "semantic" for each in recalled.items)
         return not found and not any(each.part.startswith("semantic.") for each in recalled.missing)
@@ -357,9 +389,12 @@ class ContextService:
         digests = self._digests
         if digests is None or not self._reads_digest(request):
             return None
-        return await parts.ask(
-            "digest", lambda: digests.digest(request.tenant_id, request.owner, ceiling=request.ceiling)
-        )
+
+        async def current() -> Digest | None:
+            digest = await digests.digest(request.tenant_id, request.owner, ceiling=request.ceiling)
+            return None if digest is None or await digests.is_outdated(digest) else digest
+
+        return await parts.ask("digest", current)
 
     async def _profile(self, request: ContextRequest, parts: DeadlineReads, now: datetime) -> Sequence[ContextValue]:
         profiles, asked = self._profiles, request.profile_request()

@@ -35,6 +35,7 @@ def _facts(request: RecallRequest, now: datetime) -> models.Filter:
     do not match, because they were never true. With `known_at`, `believed` decides.
     """
     conditions = _of_owners(request, shared=request.shared_facts) + _about(request)
+    conditions += request.conditions.of("semantic")
     if request.slots is not None:
         conditions.append(request.slots.condition())
     if request.known_at is not None:
@@ -68,15 +69,18 @@ def believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
 
 
 def _working(request: RecallRequest) -> models.Filter | None:
-    """Match the session's current working set. Return None for a read of the past and for a read without a session."""
-    if request.session is None or request.past is not None:
+    """Match the session's current working set.
+
+    Return None for a read of the past, for a read without a session, and for a read with conditions.
+    """
+    if request.session is None or request.past is not None or request.conditions:
         return None
     session = [equals("user_id", request.session.user_id), equals("session_id", request.session.session_id)]
     return models.Filter(must=[*session, _ceiling(request), *_about(request)])
 
 
 def _episodes(request: RecallRequest) -> models.Filter:
-    conditions = _of_owners(request) + _about(request)
+    conditions = _of_owners(request) + _about(request) + request.conditions.of("episodic")
     conditions.append(is_empty("deleted_at"))
     if request.past is not None:
         conditions.append(valid_at(request.past))
@@ -96,6 +100,7 @@ def _turns(request: RecallRequest) -> models.Filter | None:
     conditions: list[models.Condition] = [
         equals("owner_key", request.owner.key(request.tenant_id)),
         _ceiling(request),
+        *request.conditions.of("turns"),
     ]
     moments = [moment for moment in (request.as_of, request.known_at) if moment is not None]
     if moments:

@@ -15,7 +15,8 @@ from typing import Generic, TypeVar
 from qdrant_client import models
 
 from ..adapters.ports import Payload, VectorStore
-from ..adapters.vectors.conditions import any_of, equals
+from ..adapters.vectors.conditions import after, any_of, equals, until
+from ..memory.facts.belief import DENIED
 from ..schemas.base import Contract
 from ..schemas.blocks import NamedRecord, OwnerBlock, SessionHoldings, StoredBlock, StoredHoldings
 from ..schemas.collections import BLOCKS, DIGESTS, EPISODES, FACTS, GROUPS, HOLDINGS, PROCEDURES, TASKS, TURNS, WORKING
@@ -352,6 +353,21 @@ class RecordReader:
             return None
         digest = _DIGEST.record(found[digest_id].payload)
         return digest if digest.sensitivity in up_to(ceiling) else None
+
+    async def is_outdated(self, digest: Digest) -> bool:
+        """Return whether a fact that was known when the digest was written is not believed any more."""
+        closed = [after(name, digest.at) for name in ("closed_at", "expired_at")]
+        conditions: list[models.Condition] = [
+            equals("owner_key", digest.owner.key(digest.tenant_id)),
+            any_of("state", DENIED),
+            until("recorded_at", digest.at),
+            models.Filter(should=closed),
+        ]
+        if not await self._existing.has(FACTS):
+            return False
+        where = models.Filter(must=conditions)
+        found = await self._store.select(FACTS, tenant_id=digest.tenant_id, where=where, limit=1, fields=("state",))
+        return bool(found)
 
     async def every_digest(self, selection: RecordSelection) -> list[Digest]:
         """Read all digests, sorted by owner."""

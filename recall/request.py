@@ -10,6 +10,7 @@ from ..schemas.base import CONTENT_MAX
 from ..schemas.observations import Category
 from ..schemas.recall import TIERS, Tier
 from ..schemas.turns import Owner, Sensitivity
+from .record_conditions import NO_CONDITIONS, RecordConditions
 from .slots import SlotSelection
 
 GROUPS_MAX = 32
@@ -44,6 +45,9 @@ class RecallRequest:
     tiers: tuple[Tier, ...] = TIERS
     subject: str | None = None
     category: Category | None = None
+    conditions: RecordConditions = NO_CONDITIONS
+    """Conditions on tags, metadata, session, agent, trust and time. With conditions, the working set is not read,
+    because its entries have none of these."""
     slots: SlotSelection | None = None
     """The slots of the facts to read, or None for every fact. With slots, no other tier is read."""
     ceiling: Sensitivity = "internal"

@@ -28,6 +28,8 @@ from ..schemas.working_set import ENTRIES_MAX
 from .deadline import LINKS as PART
 from .deadline import DeadlineReads
 from .filters import said_by, these, where
+from .forgotten_messages import FIELDS as FORGOTTEN_FIELDS
+from .forgotten_messages import FORGOTTEN_MAX, Quotes, forgotten_of, quotes_in
 from .payloads import COMPOSITE_FIELDS, FIELDS
 from .request import RecallRequest
 
@@ -103,6 +105,9 @@ class MemorySearch:
         self._linked = LINKS in collections
         self.links: Sequence[Links] = ()
         """The co-recall links of all owners whose memory is read, if links are used. Set by `run`."""
+        self._has_facts = FACTS in collections
+        self.forgotten: Quotes = {}
+        """The quotes of the owner's forgotten facts by turn. Set by `run` when messages are searched."""
         self.as_speaker: str | None = None
         """The cue as the speaker named in it would write it: "my" instead of "Ann's". None when the cue names no known
         speaker. Set by `run`."""
@@ -113,6 +118,8 @@ class MemorySearch:
             async with asyncio.TaskGroup() as group:
                 if self._linked:
                     group.create_task(self._links())
+                if "turns" in self._where and self._has_facts:
+                    group.create_task(self._forgotten())
                 if "working" in self._where:
                     group.create_task(self._all_working())
                 if (cue := self._request.search_text) is not None:
@@ -127,6 +134,20 @@ class MemorySearch:
 
     async def _links(self) -> None:
         self.links = await load_links(store=self._store, request=self._request, parts=self._parts)
+
+    async def _forgotten(self) -> None:
+        found = await self._parts.ask(
+            "turns.forgotten",
+            lambda: self._store.select(
+                FACTS,
+                tenant_id=self._request.tenant_id,
+                where=forgotten_of(self._request.owner_keys),
+                limit=FORGOTTEN_MAX,
+                fields=FORGOTTEN_FIELDS,
+            ),
+            share=SEARCH_SHARE,
+        )
+        self.forgotten = quotes_in(found or ())
 
     # -------------------------------------------------------------------------------------------- without a cue
     async def _all_working(self) -> None:

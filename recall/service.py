@@ -47,6 +47,8 @@ from ..schemas.turns import Sensitivity
 from .belief_filter import find_disbelieved
 from .collection_cache import CollectionCache
 from .deadline import DeadlineReads, UnansweredPart
+from .forgotten_messages import FIELDS as QUOTES
+from .forgotten_messages import Quotes, is_quoted, only_asks_to_forget, others_of, quotes_in, turn_of
 from .payloads import MemorySource, content_of, fit_text_of, impression_of, subject_of, told_of, trace_of
 from .request import RecallRequest
 from .search import COLLECTION_OF, MemorySearch, Pool, compares_meanings, uses_links
@@ -206,6 +208,7 @@ class RecallService:
             messages=min(messages, self._policy.pool),
         )
         found = dict(self._found(await searching.run(), request))
+        found = await self._remembered(found, searching.forgotten, parts, request)
         links = searching.links
         if request.search_text is not None and reranker is not None and found:
             found = await self._reranked(found, searching, request.search_text, reranker, parts, request, now)
@@ -227,6 +230,28 @@ class RecallService:
             for each, reason, other in omitted[:LEFT_OUT_MAX]
         )
         return RecallResult(items, parts.missing, parts.silent, left_out, max(0, len(omitted) - LEFT_OUT_MAX))
+
+    async def _remembered(
+        self, found: dict[Key, _Found], forgotten: Quotes, parts: DeadlineReads, request: RecallRequest
+    ) -> dict[Key, _Found]:
+        """Return the candidates without messages that only say what was forgotten, and without requests to forget.
+
+        A message that another fact was learnt from stays.
+        """
+        messages = {key: each for key, each in found.items() if key[0] == "turns"}
+        gone = {key for key, each in messages.items() if only_asks_to_forget(each.payload, each.content)}
+        said = {key for key, each in messages.items() if is_quoted(each.payload, each.content, forgotten)} - gone
+        if said:
+            turns = [turn_of(found[key].payload) for key in said]
+            others = await parts.ask(
+                "turns.others",
+                lambda: self._store.select(
+                    FACTS, tenant_id=request.tenant_id, where=others_of(request.owner_keys, turns), fields=QUOTES
+                ),
+            )
+            quotes = quotes_in(others or ())
+            gone |= {key for key in said if not is_quoted(found[key].payload, found[key].content, quotes)}
+        return {key: each for key, each in found.items() if key not in gone} if gone else found
 
     async def _reranked(
         self,

@@ -71,12 +71,16 @@ def _given_id(value: str) -> str:
     return value
 
 
+def json_size(value: JsonValue) -> int:
+    """Return the number of bytes of a value as JSON."""
+    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
 def small_json(value: dict[str, JsonValue], most: int = METADATA_MAX_BYTES) -> dict[str, JsonValue]:
     """Return the value. Raise ValueError when it has more than `most` bytes as JSON."""
     if not value:
         return value
-    size = len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-    if size > most:
+    if (size := json_size(value)) > most:
         raise ValueError(f"is {size} bytes of JSON; at most {most} are allowed")
     return value
 

@@ -100,7 +100,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         has_windows=True,
         by_period=True,
         fields=_fields(
-            keyword="owner_key user_id session_id turn_id agent_id sensitivity name",
+            keyword="owner_key user_id session_id turn_id agent_id sensitivity name role tags",
             integer="message_index session_place",
             datetime="occurred_at",
         ),
@@ -114,7 +114,9 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         EPISODES,
         has_vectors=True,
         fields=_fields(
-            keyword="owner_key user_id session_id turn_id observation_id subject category sensitivity tags",
+            keyword=(
+                "owner_key user_id session_id turn_id observation_id subject category sensitivity tags agent_id trust"
+            ),
             number="importance",
             datetime="occurred_at valid_from valid_to recorded_at consolidated_at archived_at deleted_at",
         ),
@@ -124,12 +126,13 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         has_vectors=True,
         fields=_fields(
             keyword=(
-                "owner_key subject predicate category slot state sensitivity content_hash tags "
-                "evidence[].observation_id evidence[].session_id evidence[].turn_id evidence[].user_id"
+                "owner_key subject predicate category slot state sensitivity content_hash tags trust "
+                "evidence[].observation_id evidence[].session_id evidence[].turn_id evidence[].user_id "
+                "evidence[].agent_id"
             ),
             integer="version reinforcement_count",
             number="confidence",
-            datetime="valid_from valid_to recorded_at expired_at closed_at",
+            datetime="valid_from valid_to recorded_at expired_at closed_at evidence[].occurred_at",
         ),
         counted=("strength", "retrieval_count", "last_accessed_at"),
     ),

@@ -22,6 +22,8 @@ class Basis(Contract):
     reinforcements: Count = 0
     """Sum of these facts' reinforcements."""
     episodes: Count = 0
+    newest: Instant | None = None
+    """Recording time of the newest active fact. Null: an earlier version wrote the digest."""
 
 
 class Digest(Contract):

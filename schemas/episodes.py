@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from .base import CommandId, Content, Contract, GivenId, Hash, Instant, OurId, Quote, Subject, Tags, Unit
+from .base import CommandId, Content, Contract, GivenId, Hash, Instant, Metadata, OurId, Quote, Subject, Tags, Unit
 from .facts import Trust
 from .observations import Category, Durability, Emotion
 from .turn_number import Epoch, TurnNumber
@@ -34,6 +34,10 @@ class Episode(Contract):
     durability: Durability
     importance: Unit
     tags: Tags = ()
+    metadata: Metadata = Field(default_factory=dict)
+    """The metadata of the turn; empty in episodes of earlier versions."""
+    agent_id: GivenId | None = None
+    """The agent of the turn; null when the turn has none, and in episodes of earlier versions."""
     emotion: Emotion | None = None
     occurred_at: Instant
     valid_from: Instant

@@ -55,6 +55,8 @@ metadata is a part of the `fact` object, so a fact that is rebuilt from memory.f
 APPROVED = "approved"
 """Metadata key of a fact that is an instruction to the assistant. The value is true when a person has approved the
 fact; otherwise the key is absent."""
+OWN_METADATA = frozenset((WAITS_FOR, UNCONFIRMED, APPROVED))
+"""Metadata keys that only memory sets."""
 SOURCE_EPISODES_MAX = 64
 
 
@@ -74,6 +76,8 @@ class Evidence(Contract):
     user_id: GivenId | None = None
     """The user of the turn, in a fact of another owner than this user. Null in other facts, in manual edits, and in
     evidence of earlier versions."""
+    agent_id: GivenId | None = None
+    """The agent of the turn; null when the turn has none, and in evidence of earlier versions."""
 
 
 class Fact(Contract):

@@ -7,7 +7,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from .base import Content, Contract, GivenId, Instant, ModelName, OurId, Quote, Signed, Subject, Unit
+from .base import (
+    Content,
+    Contract,
+    GivenId,
+    Instant,
+    Metadata,
+    ModelName,
+    OurId,
+    Quote,
+    Signed,
+    Subject,
+    Tags,
+    Unit,
+)
 from .slots import OTHER, Qualifier, SlotName, SlotValue, TypedValue
 from .turn_number import Epoch, TurnNumber
 from .turns import MESSAGES_MAX, Owner, Role, Sensitivity, UnreadMessage
@@ -188,6 +201,10 @@ class Observed(Contract):
     """Counts from 1 within the epoch."""
     occurred_at: Instant
     agent_id: GivenId | None = None
+    tags: Tags = ()
+    """The tags of the turn."""
+    metadata: Metadata = Field(default_factory=dict)
+    """The metadata of the turn."""
     observations: Annotated[tuple[Observation, ...], Field(max_length=OBSERVATIONS_MAX)] = ()
     evicted: Annotated[tuple[Evicted, ...], Field(max_length=EVICTED_MAX)] = ()
     cause: ObservedBy = ObservedBy()

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from .base import CONTENT_MAX, Content, Contract, Instant, OurId, Reason, Subject, Tags
+from .base import CONTENT_MAX, Content, Contract, Instant, OurId, Reason, Subject, Tags, Unit
 from .edits.blocks import BLOCK_LIMIT_MAX
 from .edits.common import MERGED_MAX, Name
 from .edits.facts import FactDecision
@@ -32,6 +32,8 @@ TraceId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Query = Annotated[str, StringConstraints(min_length=1, max_length=CONTENT_MAX)]
 Limit = Annotated[int, Field(ge=1, le=100)]
 Slots = Annotated[tuple[SlotName, ...], Field(max_length=128)]
+MetadataText = Annotated[str, StringConstraints(max_length=256, pattern=r"^[A-Za-z_][A-Za-z0-9_]*:")]
+"""A pair `name:text` of the metadata."""
 BlockText = Annotated[str, StringConstraints(max_length=BLOCK_LIMIT_MAX)]
 
 
@@ -110,8 +112,23 @@ class ToolFactRemember(ToolArguments):
     tags: Tags = ()
 
 
-class FactSearch(ToolArguments):
+class FilteredSearch(ToolArguments):
+    """Arguments that every search shares."""
+
     query: Query
+    tags: Tags = ()
+    """Only memories with all of these tags."""
+    metadata: Annotated[tuple[MetadataText, ...], Field(max_length=8)] = ()
+    """Only memories with these pairs in their metadata: `source:crm`."""
+    since: Instant | None = None
+    """Only what was said at this time or later."""
+    until: Instant | None = None
+    """Only what was said until this time."""
+    min_score: Unit = 0.0
+    """Leave out results with a lower score; 0: leave out none."""
+
+
+class FactSearch(FilteredSearch):
     subject: Subject | None = None
     category: Category | None = None
     slots: Slots = ()
@@ -136,13 +153,11 @@ class ToolFactForget(ToolArguments):
     reason: Reason = ""
 
 
-class RecallEpisodes(ToolArguments):
-    query: Query
+class RecallEpisodes(FilteredSearch):
     limit: Limit = 10
 
 
-class ConversationSearch(ToolArguments):
-    query: Query
+class ConversationSearch(FilteredSearch):
     limit: Limit = 10
 
 
@@ -154,8 +169,7 @@ class ToolProcedureActivate(ToolArguments):
     name: Name
 
 
-class RecallTool(ToolArguments):
-    query: Query
+class RecallTool(FilteredSearch):
     slots: Slots = ()
     """Only facts of these slots: employer, residence, diet … Left out: all of memory."""
     limit: Limit | None = None

@@ -7,10 +7,19 @@ from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from typing import Annotated, Final, Literal, Self, get_args
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    model_validator,
+)
 
 from . import ids
-from .base import Contract, GivenId, Metadata
+from .base import Contract, GivenId, Metadata, Tags
 from .said_at import LocalInstant, SaidAt, TimeZoneName, in_utc, in_zone, zone_named
 
 TURN_MAX_BYTES = 256 * 1024
@@ -147,6 +156,13 @@ class Owner(Contract):
         return ids.owner_key(tenant_id, self.scope, self.id)
 
 
+def one_as_list(value: object) -> object:
+    """Return a single text as a list, and None as an empty list."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else value
+
+
 class Turn(Contract):
     """One turn. A producer sends at least the four ids and `messages`. Unknown fields are kept."""
 
@@ -171,6 +187,8 @@ class Turn(Contract):
     """Scope of the owner of learnt memory; null: the policy's `episodic.scope`, by default user."""
     sensitivity: Sensitivity | None = None
     ends_session: bool = False
+    tags: Annotated[Tags, BeforeValidator(one_as_list), Field(exclude_if=lambda tags: not tags)] = ()
+    """Tags of the memory that is learnt from the turn. A single text counts as one tag, and null as none."""
     metadata: Metadata = Field(default_factory=dict)
 
     @model_validator(mode="after")

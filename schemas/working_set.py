@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from .base import Content, Contract, GivenId, Instant, Metadata, OurId, Subject, Unit
+from .base import Content, Contract, GivenId, Instant, Metadata, OurId, Subject, Tags, Unit
 from .observations import Category, Durability
 from .turns import Role, Sensitivity
 
@@ -72,6 +72,9 @@ class StoredMessage(Contract):
     sensitivity: Sensitivity = "internal"
     agent_id: GivenId | None = None
     """The agent that took part in the turn. None: the turn has no agent, or version 0.1 recorded it."""
+    tags: Tags = ()
+    metadata: Metadata = Field(default_factory=dict)
+    """Tags and metadata of the turn; empty in messages of earlier versions."""
     turn_sha256: Annotated[str, StringConstraints(max_length=64)] | None = None
     """On message 0 only: the SHA-256 of the turn's value. It shows whether a later turn with the same id is a different
     turn."""

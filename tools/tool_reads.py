@@ -11,6 +11,7 @@ from ..memory.recall.word_query import WordQuery
 from ..memory.tenant_policies import TenantPolicies
 from ..recall.paging import PAGE_MAX, Page
 from ..recall.profile import ProfileReader, ProfileRequest
+from ..recall.record_conditions import MetadataCondition, RecordConditions
 from ..recall.record_filters import RecordSelection
 from ..recall.record_reader import RecordReader
 from ..recall.request import ReadSession, RecallRequest
@@ -23,6 +24,7 @@ from ..schemas.recall import Tier
 from ..schemas.tools import (
     ConversationSearch,
     FactSearch,
+    FilteredSearch,
     FoundMessage,
     FoundMessages,
     FoundTrace,
@@ -89,17 +91,17 @@ class ToolReads:
         slots = self.profiles.select(call.identity.tenant_id, args.slots)
         if self.choice is None:
             usual = self.policies.of(call.identity.tenant_id, call.identity.agent_id).recall.limit
-            request = self._request(args.query, args.limit or usual, ALL_TIERS, call, slots=slots)
+            request = self._request(args, args.limit or usual, ALL_TIERS, call, slots=slots)
             return _recalled(await self.recall.recall(request, now=self.now()))
         limit = min(args.limit or CHOSEN_LIMIT, CHOSEN_LIMIT_MAX)
-        request = self._request(args.query, limit, ALL_TIERS, call, slots=slots)
+        request = self._request(args, limit, ALL_TIERS, call, slots=slots)
         return _recalled(await self.choice.recall(request, now=self.now()))
 
     async def recall_episodes(self, args: RecallEpisodes, call: Call) -> RecalledTraces:
-        return _recalled(await self._recall(args.query, args.limit, ("episodic",), call))
+        return _recalled(await self._recall(args, args.limit, ("episodic",), call))
 
     async def search_conversations(self, args: ConversationSearch, call: Call) -> FoundMessages:
-        found = await self._recall(args.query, args.limit, ("turns",), call)
+        found = await self._recall(args, args.limit, ("turns",), call)
         if found.silent:
             raise ToolError("the session log does not answer now; try again in a moment")
         messages = [
@@ -121,6 +123,8 @@ class ToolReads:
             tiers=("semantic",),
             subject=args.subject,
             category=args.category,
+            conditions=_conditions(args),
+            min_score=args.min_score,
             slots=self.profiles.select(call.identity.tenant_id, args.slots),
             ceiling=call.identity.ceiling,
         )
@@ -229,20 +233,28 @@ class ToolReads:
             procedures=tuple(ListedProcedure(name=it.name, trigger=it.trigger, steps=it.steps) for it in found)
         )
 
-    async def _recall(self, query: str, limit: int, tiers: tuple[Tier, ...], call: Call) -> RecallResult:
-        return await self.recall.recall(self._request(query, limit, tiers, call), now=self.now())
+    async def _recall(self, args: FilteredSearch, limit: int, tiers: tuple[Tier, ...], call: Call) -> RecallResult:
+        return await self.recall.recall(self._request(args, limit, tiers, call), now=self.now())
 
     def _request(
-        self, query: str, limit: int, tiers: tuple[Tier, ...], call: Call, *, slots: SlotSelection | None = None
+        self,
+        args: FilteredSearch,
+        limit: int,
+        tiers: tuple[Tier, ...],
+        call: Call,
+        *,
+        slots: SlotSelection | None = None,
     ) -> RecallRequest:
         identity = call.identity
         return RecallRequest(
             tenant_id=identity.tenant_id,
             owner=identity.user,
             session=None if identity.session_id is None else ReadSession(identity.user_id, identity.session_id),
-            cue=query,
+            cue=args.query,
             limit=limit,
             tiers=tiers_with_slots(tiers, slots),
+            conditions=_conditions(args),
+            min_score=args.min_score,
             slots=slots,
             ceiling=identity.ceiling,
         )
@@ -263,6 +275,20 @@ class ToolReads:
             if cursor is None:
                 break
         return found
+
+
+def _conditions(args: FilteredSearch) -> RecordConditions:
+    """Return the conditions of a search. Raises ToolError for an invalid one."""
+    pairs = (each.partition(":") for each in args.metadata)
+    try:
+        return RecordConditions(
+            tags=args.tags,
+            metadata=tuple(MetadataCondition(name, (value,)) for name, _, value in pairs),
+            since=args.since,
+            until=args.until,
+        )
+    except ValueError as error:
+        raise ToolError(str(error)) from None
 
 
 def _found_fact(fact: Fact) -> FoundTrace:

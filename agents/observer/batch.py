@@ -285,6 +285,8 @@ def conclude(
                 epoch=session.epoch,
                 occurred_at=item.occurred_at,
                 agent_id=item.turn.agent_id,
+                tags=item.turn.tags,
+                metadata=item.turn.metadata,
                 observations=recorded,
                 evicted=applied.evicted,
                 cause=cause_of(

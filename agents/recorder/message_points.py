@@ -173,6 +173,8 @@ def _messages(placed: PlacedTurn, place: int | None, *, when: datetime) -> tuple
                 occurred_at=message_time(message, when),
                 sensitivity=sensitivity,
                 agent_id=turn.agent_id,
+                tags=turn.tags,
+                metadata=turn.metadata,
                 turn_sha256=turn_hash(work.protected, record) if index == 0 else None,
                 session_place=next_place if takes_place else None,
                 first_place=place if index == 0 else None,

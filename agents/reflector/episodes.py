@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import JsonValue
 from qdrant_client import models
 
 from ...adapters.ports import VectorStore
@@ -207,6 +208,9 @@ def build_episode(
     turn_id: str,
     occurred_at: datetime,
     now: datetime,
+    tags: tuple[str, ...] = (),
+    metadata: Mapping[str, JsonValue] | None = None,
+    agent_id: str | None = None,
 ) -> StoredEpisode:
     """Return the episode for an observation of one turn."""
     return StoredEpisode(
@@ -221,6 +225,9 @@ def build_episode(
         category=observation.category,
         durability=observation.durability,
         importance=observation.importance,
+        tags=tags,
+        metadata=dict(metadata or {}),
+        agent_id=agent_id,
         emotion=observation.emotion,
         occurred_at=occurred_at,
         valid_from=observation.valid_from or occurred_at,

@@ -12,7 +12,7 @@ from ...memory.facts.neighbour_relations import is_confirmed
 from ...memory.facts.retractions import retract
 from ...memory.facts.routing import Route, route
 from ...memory.facts.similarity import NearFact
-from ...memory.facts.statements import Statement, statement_from_observation
+from ...memory.facts.statements import Statement, statement_from_observation, turn_metadata, turn_tags
 from ...memory.facts.transitions import Transition
 from ...memory.policies import MemoryPolicy
 from ...schemas.episodes import StoredEpisode
@@ -113,6 +113,9 @@ async def reflect(turn: RoutedObservations, vectors: Mapping[str, Vector]) -> Re
             turn_id=observed.turn_id,
             occurred_at=observed.said_at(each.observation),
             now=facts.stamp.now,
+            tags=turn_tags(observed),
+            metadata=turn_metadata(observed),
+            agent_id=observed.agent_id,
         )
         for each in turn.observations
         if each.route.episodic

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
+from typing import get_args
 
 import click
 
@@ -16,6 +17,7 @@ from ...memory.policies.recall import LIMIT_MAX
 from ...recall.collection_cache import CollectionCache
 from ...recall.deadline import UnansweredPart
 from ...recall.recall_events import AnsweredRecall, answered, records_of, send
+from ...recall.record_conditions import MetadataCondition, RecordConditions
 from ...recall.record_reader import RecordReader
 from ...recall.request import ReadSession, RecallRequest
 from ...recall.search import COLLECTION_OF
@@ -24,6 +26,8 @@ from ...recall.shared import SharedRecall
 from ...recall.slots import select_slots, tiers_with_slots
 from ...schemas.cloudevents import rfc3339
 from ...schemas.errors import Fatal, Transient
+from ...schemas.facts import Trust
+from ...schemas.observations import Category
 from ...schemas.recall import TIERS
 from ...schemas.topics import RECALLED
 from ...schemas.turns import Owner
@@ -53,6 +57,20 @@ COLUMNS = ("score", "tier", "subject", "content", "parts")
 @click.option("--session", type=options.GIVEN_ID, help="Include the working set of this session.")
 @click.option("--cue", help="Text to search for. [default: the most significant items]")
 @click.option("--slot", "slots", multiple=True, help="Only facts of this slot; may be repeated.")
+@click.option("--subject", help="Only facts and episodes about this subject.")
+@click.option("--category", type=click.Choice(get_args(Category)), help="Only facts and episodes of this category.")
+@click.option("--tag", "tags", multiple=True, help="Only records with this tag; may be repeated.")
+@click.option("--metadata", multiple=True, metavar="NAME:TEXT", help="Only records with this pair; may be repeated.")
+@click.option("--since", type=options.MOMENT, help="Only records that were said at this time or later.")
+@click.option("--until", type=options.MOMENT, help="Only records that were said until this time.")
+@click.option("--of-session", type=options.GIVEN_ID, help="Only records that were said in this session.")
+@click.option("--of-agent", type=options.GIVEN_ID, help="Only records of turns of this agent.")
+@click.option(
+    "--trust",
+    multiple=True,
+    type=click.Choice(get_args(Trust)),
+    help="Only records from this origin; may be repeated.",
+)
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), help="Return at most N items. [default: 10]")
 @click.option(
     "--min-score",
@@ -80,6 +98,15 @@ def recall(
     session: str | None,
     cue: str | None,
     slots: tuple[str, ...],
+    subject: str | None,
+    category: Category | None,
+    tags: tuple[str, ...],
+    metadata: tuple[str, ...],
+    since: datetime | None,
+    until: datetime | None,
+    of_session: str | None,
+    of_agent: str | None,
+    trust: tuple[Trust, ...],
     limit: int | None,
     min_score: float,
     as_of: datetime | None,
@@ -101,6 +128,17 @@ def recall(
             cue=cue,
             limit=policy.recall.limit if limit is None else limit,
             tiers=tiers_with_slots(TIERS, selection),
+            subject=subject,
+            category=category,
+            conditions=RecordConditions(
+                tags=tags,
+                metadata=tuple(_pair(each) for each in metadata),
+                session_id=of_session,
+                agent_id=of_agent,
+                trust=trust,
+                since=since,
+                until=until,
+            ),
             slots=selection,
             min_score=min_score,
             as_of=as_of,
@@ -120,6 +158,14 @@ def recall(
         run(_publish(context.settings, answered(request, recalled.items, datetime.now(UTC))))
     if recalled.missing:
         raise CommandFailed(Exit.PARTLY, _missing_lines(recalled.missing))
+
+
+def _pair(text: str) -> MetadataCondition:
+    """Return the condition of a pair. Raises ValueError without a colon."""
+    name, colon, value = text.partition(":")
+    if not colon:
+        raise ValueError(f"--metadata {text}: expected NAME:TEXT")
+    return MetadataCondition(name, (value,))
 
 
 async def tenant_policy(settings: Settings, policy: MemoryPolicy, tenant_id: str, agent_id: str | None) -> MemoryPolicy:

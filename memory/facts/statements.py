@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from pydantic import JsonValue
 
 from ...schemas import ids
-from ...schemas.base import QUOTE_MAX
+from ...schemas.base import METADATA_MAX_BYTES, QUOTE_MAX, json_size
 from ...schemas.commands import Change, Command
 from ...schemas.edits.common import EDIT_SESSION
-from ...schemas.episodes import StoredEpisode
-from ...schemas.facts import EVIDENCE_KEPT, SOURCE_EPISODES_MAX, Evidence, StoredFact, Trust
+from ...schemas.episodes import SUMMARY, StoredEpisode
+from ...schemas.facts import EVIDENCE_KEPT, OWN_METADATA, SOURCE_EPISODES_MAX, Evidence, StoredFact, Trust
 from ...schemas.observations import Category, Observation, Observed
 from ...schemas.slots import UNTYPED, TypedValue
 from ...schemas.turns import SENSITIVITIES, Owner, Sensitivity
@@ -21,10 +22,14 @@ from ..language.identification import pack_of
 from ..language.parsing import predicate_of
 from ..language.text import own_statement
 from ..policies import MemoryPolicy
+from ..trust.rendered_text import unsafe_text
 from .predicate_categories import category_of
 from .routing import direct_confidence, stated_confidence, trust_of
 from .slot_predicates import typed_by_words
 from .trust_order import TRUST
+
+OWN_ROOM: Final = 256
+"""Bytes of a fact's metadata that are kept free for the names that memory itself uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,22 @@ def resolve_subject(subject: str, owner: Owner, user_id: str) -> str:
     return user_id if subject == "user" and owner.scope != "user" else subject
 
 
+def turn_tags(observed: Observed) -> tuple[str, ...]:
+    """Return the tags of a turn for a fact or an episode, without tags that have a meaning of their own and tags that
+    must not be shown in a prompt."""
+    return tuple(each for each in observed.tags if each != SUMMARY and unsafe_text("tag", each) is None)
+
+
+def turn_metadata(observed: Observed) -> dict[str, JsonValue]:
+    """Return the metadata of a turn for a fact or an episode, without the names that memory itself uses. Values that
+    leave no room for these names are left out."""
+    kept: dict[str, JsonValue] = {}
+    for name, value in observed.metadata.items():
+        if name not in OWN_METADATA and json_size({**kept, name: value}) <= METADATA_MAX_BYTES - OWN_ROOM:
+            kept[name] = value
+    return kept
+
+
 def statement_from_observation(
     observed: Observed, observation: Observation, policy: MemoryPolicy, *, episode: bool = False
 ) -> Statement:
@@ -115,8 +136,11 @@ def statement_from_observation(
                 quote=observation.evidence,
                 trust=trust_of(observation.source_role),
                 user_id=_other_user(observed.user_id, observed.owner),
+                agent_id=observed.agent_id,
             ),
         ),
+        tags=turn_tags(observed),
+        metadata=turn_metadata(observed),
         source_episode_ids=(ids.episode_id(observation.observation_id),) if episode else (),
     )
 

@@ -8,8 +8,9 @@ from typing import Final
 from ..facts.similarity import overlap, words
 from ..language.locales import Locale
 from ..language.questions import only_asks
-from ..language.text import one_line
+from ..language.text import folded, one_line
 from ..trust.excerpts import split_sentences
+from ..trust.forget_requests import asks_to_forget
 from ..trust.rendered_text import is_unsafe, safe_name
 from .context_lines import USER, one_plain_line
 
@@ -27,7 +28,8 @@ def unstated_passage(content: str, stated: Sequence[str], *, cue: str, packs: tu
     """Return the passage of a message that a context shows, or "" when nothing is left to show.
 
     `stated` are the statements of memory and their quotes. Left out are sentences that a statement covers, sentences
-    that must not be shown in a prompt, and sentences that repeat the cue. A rest that only asks is left out, too.
+    that must not be shown in a prompt, requests to forget, and sentences that repeat the cue. A rest that only asks is
+    left out, too.
     """
     known, asked = [words(each) for each in stated], words(cue)
     kept = [
@@ -36,6 +38,7 @@ def unstated_passage(content: str, stated: Sequence[str], *, cue: str, packs: tu
         if (line := one_plain_line(each))
         if (its := words(line)) and not its <= asked
         if not any(overlap(its, theirs) >= STATED for theirs in known)
+        if not asks_to_forget(folded(line))
         if not is_unsafe(USER, line)
     ]
     if not kept or only_asks(" ".join(kept), packs):

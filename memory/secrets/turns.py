@@ -3,11 +3,12 @@ model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from ...schemas.base import TAG_MAX
 from ...schemas.turns import ContentPart, Sensitivity, Turn, TurnMessage
 from ...schemas.working_set import StoredMessage
 from ..language.clean_text import clean_text, clean_value
@@ -51,7 +52,7 @@ def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:
     turn = _cleaned(turn)
     across = across_messages(turn.messages, secrets)
     messages = [_protect_message(message, secrets, across.get(n, ())) for n, message in enumerate(turn.messages)]
-    rest: dict[str, JsonValue] = {**(turn.model_extra or {}), "metadata": turn.metadata}
+    rest: dict[str, JsonValue] = {**(turn.model_extra or {}), "metadata": turn.metadata, "tags": list(turn.tags)}
     protected = secrets.value(rest)
     labels = [label for _, label in messages]
     changed = protected.value != rest or any(
@@ -59,7 +60,7 @@ def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:
     )
     if changed:
         assert isinstance(protected.value, dict)  # protecting an object returns an object
-        turn = turn.model_copy(update={**protected.value, "messages": tuple(new for new, _ in messages)})
+        turn = _with_rest(turn, protected.value).model_copy(update={"messages": tuple(new for new, _ in messages)})
     return ProtectedTurn(
         turn=turn,
         sensitivities=tuple(at_least(turn.sensitivity or "internal", label) for label in labels),
@@ -71,12 +72,19 @@ def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:
 def _cleaned(turn: Turn) -> Turn:
     """Return the turn without invisible characters; the same object when it has none."""
     messages = [_cleaned_message(message) for message in turn.messages]
-    rest: dict[str, JsonValue] = {**(turn.model_extra or {}), "metadata": turn.metadata}
+    rest: dict[str, JsonValue] = {**(turn.model_extra or {}), "metadata": turn.metadata, "tags": list(turn.tags)}
     cleaned = clean_value(rest)
     if cleaned == rest and all(new is old for new, old in zip(messages, turn.messages, strict=True)):
         return turn
     assert isinstance(cleaned, dict)  # cleaning an object returns an object
-    return turn.model_copy(update={**cleaned, "messages": tuple(messages)})
+    return _with_rest(turn, cleaned).model_copy(update={"messages": tuple(messages)})
+
+
+def _with_rest(turn: Turn, rest: Mapping[str, JsonValue]) -> Turn:
+    """Return the turn with other metadata, tags and unknown fields."""
+    tags = rest["tags"]
+    assert isinstance(tags, list)
+    return turn.model_copy(update={**rest, "tags": tuple(str(each)[:TAG_MAX] for each in tags)})
 
 
 def _cleaned_message(message: TurnMessage) -> TurnMessage:

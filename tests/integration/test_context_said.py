@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 import pytest_asyncio
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
+from memstream.adapters.ports import VectorStore
 from memstream.adapters.vectors.factory import open_store
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.context import ContextRequest, ContextService, PromptContext
+from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallService
 from memstream.schemas.turns import Owner
 from tests.support.conversation import PERSISTENT
@@ -26,6 +29,15 @@ KNOWN: dict[str, list[dict[str, Any]]] = {
     "I work at Google": [{**JOB, "content": "Works at Google", "value": "Google"}],
     "now I work at Stripe": [{**JOB, "content": "Works at Stripe", "value": "Stripe"}],
 }
+FORGET = "Please forget that I collect stamps."
+KNOWN["forget that I collect stamps"] = [
+    {"content": "Collects stamps", "category": "preference", **PERSISTENT, "durability": "transient"}
+]
+KNOWN["I collect stamps and coins"] = [
+    {"content": "Collects stamps", "category": "preference", **PERSISTENT},
+    {"content": "Collects coins", "category": "preference", **PERSISTENT},
+]
+KNOWN["At home I collect stamps"] = [{"content": "Collects stamps", "category": "preference", **PERSISTENT}]
 SAID = [
     "I work at Google. We have two kids, Mia and Tom.",
     "Well, now I work at Stripe.",
@@ -54,15 +66,28 @@ async def pipeline(place: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
         yield ready
 
 
-async def context_of(pipeline: Pipeline, cue: str | None, **asked: Any) -> PromptContext:
-    embedder = HashingEmbedder()
-    store = await open_store(pipeline.environment()["MEMSTREAM_QDRANT"], embedder=embedder.identity)
+@asynccontextmanager
+async def opened(pipeline: Pipeline) -> AsyncIterator[tuple[RecallService, VectorStore]]:
+    embedder, env = HashingEmbedder(), pipeline.environment()
+    store = await open_store(env["MEMSTREAM_QDRANT"], embedder=embedder.identity, api_key=env.get("QDRANT_API_KEY"))
     try:
-        recall = RecallService(store=store, embedder=embedder, policy=RecallPolicy(patience=20.0))
-        request = ContextRequest(pipeline.tenant, Owner(scope="user", id="u1"), cue=cue, **asked)
-        return await ContextService(recall=recall, store=store).context(request, now=datetime.now(UTC))
+        yield RecallService(store=store, embedder=embedder, policy=RecallPolicy(patience=20.0)), store
     finally:
         await store.close()
+
+
+async def context_of(pipeline: Pipeline, cue: str | None, **asked: Any) -> PromptContext:
+    async with opened(pipeline) as (recall, store):
+        request = ContextRequest(pipeline.tenant, Owner(scope="user", id="u1"), cue=cue, **asked)
+        return await ContextService(recall=recall, store=store).context(request, now=datetime.now(UTC))
+
+
+async def messages_of(pipeline: Pipeline, cue: str) -> set[str]:
+    async with opened(pipeline) as (recall, _):
+        request = RecallRequest(pipeline.tenant, Owner(scope="user", id="u1"), cue=cue, tiers=("turns",))
+        found = await recall.recall(request, now=datetime.now(UTC))
+        assert found.missing == ()
+        return {each.item.content for each in found.items}
 
 
 async def test_what_no_fact_states_reaches_the_prompt(pipeline: Pipeline) -> None:
@@ -86,3 +111,18 @@ async def test_without_the_section_or_a_cue_there_are_no_messages(pipeline: Pipe
     for asked in ({"switches": frozenset(("semantic",))}, {"cue": None}):
         context = await context_of(pipeline, **({"cue": "do we have kids, Mia perhaps?"} | asked))
         assert "Said before" not in context.text
+
+
+async def test_messages_leave_with_what_they_said(pipeline: Pipeline) -> None:
+    both, only = "I collect stamps and coins.", "At home I collect stamps."
+    await pipeline.produce(turn(both, 11), turn(only, 12))
+    await pipeline.settled()
+    assert {both, only} <= await messages_of(pipeline, "collect stamps")
+    await pipeline.produce(turn(FORGET, 13))
+    await pipeline.settled()
+    stamps = [each for each in (await pipeline.consistent()).values() if each["content"] == "Collects stamps"]
+    assert [each["state"] for each in stamps] == ["forgotten"]
+    found = await messages_of(pipeline, "collect stamps")
+    assert both in found, "it also says something that is remembered"
+    assert not {only, FORGET} & found
+    assert "stamps" not in (await context_of(pipeline, "do I collect stamps at home?")).text

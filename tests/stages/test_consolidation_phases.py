@@ -221,7 +221,7 @@ async def test_a_digest_is_made_anew_only_when_what_it_stands_on_has_changed(it:
     digest = await it.digest()
     assert digest is not None
     assert (digest.text, digest.digest_id) == ("Works at Stripe.", ids.digest_id(KEY))
-    assert digest.basis == Basis(facts=2, reinforcements=0, episodes=0)
+    assert digest.basis == Basis(facts=2, reinforcements=0, episodes=0, newest=NOW)
     assert len(it.model.asked) == 1
     assert "secret" not in it.model.asked[0]
     await it.store(stored_fact("Likes tea", turn="t2"))

@@ -168,6 +168,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "memory.recall.prompt_framing.frame": lambda each: prompt_framing.frame(each.replace(MARK, ""), mark=MARK),
     "memory.recall.cue_fit.fits": lambda each: cue_fit.fits(each, [cue_fit.FitText(f"{each}x")], PACKS[0]),
     "memory.recall.cue_fit.stems": lambda each: cue_fit.stems.__wrapped__(each, PACKS[0]),
+    "memory.upkeep.digest.whole_sentences": lambda each: digest.whole_sentences(each, 300),
     "memory.upkeep.digest.truncate_to_tokens": lambda each: digest.truncate_to_tokens(each, 300),
     "memory.upkeep.gist.extract_gist": lambda each: gist.extract_gist(each, chars=300),
     "memory.upkeep.source_words.supported_sentences": lambda each: source_words.supported_sentences(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ....memory.policies import DigestPolicy
 from ....memory.secrets.secret_filter import at_least
 from ....memory.trust.rendered_text import safe_prose
-from ....memory.upkeep.digest import basis_of, choose_episodes, choose_facts, is_due, truncate_to_tokens
+from ....memory.upkeep.digest import basis_of, choose_episodes, choose_facts, is_due, whole_sentences
 from ....schemas import ids
 from ....schemas.collections import DIGESTS
 from ....schemas.digests import StoredDigest
@@ -51,7 +51,7 @@ class DigestStep:
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, row, **counts)
         usage = token_usage(answer.usage)
-        text = safe_prose(truncate_to_tokens(answer.value, self.policy.tokens))
+        text = safe_prose(whole_sentences(answer.value, self.policy.tokens))
         if not text:  # an empty text does not replace a digest
             return StepResult("nothing", row, counts, {"empty": 1}, model=answer.model, usage=usage)
         digest = StoredDigest(

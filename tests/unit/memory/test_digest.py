@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from memstream.memory.policies import DigestPolicy
 from memstream.memory.recall.context import tokens
-from memstream.memory.upkeep.digest import basis_of, choose_episodes, choose_facts, is_due, truncate_to_tokens
+from memstream.memory.upkeep.digest import (
+    basis_of,
+    choose_episodes,
+    choose_facts,
+    is_due,
+    truncate_to_tokens,
+    whole_sentences,
+)
 from memstream.schemas.digests import Basis, Digest
 from memstream.schemas.facts import StoredFact
 from tests.support.record_builders import NOW, OWNER, episode, stored_fact
@@ -34,7 +41,36 @@ def test_made_anew_exactly_when_a_number_has_changed(now: Basis) -> None:
 
 
 def test_what_it_stands_on() -> None:
-    assert basis_of([fact("a", 2), fact("b", 3)], 4) == Basis(facts=2, reinforcements=5, episodes=4)
+    later = NOW + timedelta(days=1)
+    expected = Basis(facts=2, reinforcements=5, episodes=4, newest=later)
+    assert basis_of([fact("a", 2), fact("b", 3, recorded_at=later)], 4) == expected
+
+
+def test_a_fact_in_the_place_of_another_makes_it_due() -> None:
+    before = basis_of([fact("a")], 0)
+    after = basis_of([fact("b", recorded_at=NOW + timedelta(days=1))], 0)
+    assert is_due(digest(before), after, forced=False)
+    assert not is_due(digest(before), before, forced=False)
+    assert not is_due(digest(before.model_copy(update={"newest": None})), after, forced=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ("Likes tea. Works at Stripe.", 100, "Likes tea. Works at Stripe."),
+        ("Likes tea. Works at Stri", 100, "Likes tea."),
+        ("Likes tea. Works at Stripe.", 4, "Likes tea."),
+        ("Likes tea and works at Stripe and lives in Oslo.", 4, ""),
+        ("Likes tea", 100, "Likes tea"),
+        ("… and coffee. Works at Stripe.", 100, "Works at Stripe."),
+        (", who likes tea. Works at Stripe!", 100, "Works at Stripe!"),
+        ("喜欢茶。住在柏林。在", 100, "喜欢茶。 住在柏林。"),
+        ('Said "yes." Then left.', 100, 'Said "yes." Then left.'),
+        ("", 100, ""),
+    ],
+)
+def test_only_whole_sentences(text: str, limit: int, expected: str) -> None:
+    assert whole_sentences(text, limit) == expected
 
 
 def test_the_facts_that_were_said_most_often_and_nothing_secret() -> None:
