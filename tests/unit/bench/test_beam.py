@@ -81,10 +81,10 @@ def test_another_form_is_refused_with_its_place(tmp_path: Path, chat: Any, asked
     with pytest.raises(NotReadable, match="7"):
         beam.read(written(tmp_path, chat, asked))
     (tmp_path / "7" / "chat.json").write_text("{")
-    with pytest.raises(NotReadable, match="chat.json"):
+    with pytest.raises(NotReadable, match=r"chat\.json"):
         beam.read(tmp_path)
 
 
 def test_a_folder_without_chats_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NotReadable, match="no folder with chat.json"):
+    with pytest.raises(NotReadable, match=r"no folder with chat.json"):
         beam.read(tmp_path)
