@@ -42,7 +42,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     RECALLED.name: OWNER | {"recall_id": "r1", "at": AT, "items": [{"tier": "semantic", "id": "f1", "rank": 0}]},
 }
 ROUTES: Mapping[str, Callable[[Record], object]] = {
-    "observer": lambda record: observer.route_event(record, MemoryPolicy().routing, SECRETS, now=NOW),
+    "observer": lambda record: observer.route_event(record, MemoryPolicy().routing, SECRETS, now=NOW, partitions=1),
     "reflector": lambda record: reflector.route_event(record, partitions=1, secrets=SECRETS),
     "consolidation": lambda record: consolidation.route_event(record, partitions=1, secrets=SECRETS),
 }

@@ -11,7 +11,7 @@ from memstream.agents.observer.stage import Observer
 from memstream.agents.recorder.stage import Recorder
 from memstream.agents.reflector.stage import Reflector
 from memstream.schemas.access import OPERATOR, Acl, accesses
-from memstream.schemas.topics import FACTS, POLICIES, STAGES, TOPICS, dead_letters_of, group_of
+from memstream.schemas.topics import ERASURES, FACTS, POLICIES, STAGES, TOPICS, dead_letters_of, group_of
 
 ACCESS = {each.role: each for each in accesses()}
 
@@ -21,14 +21,16 @@ def test_a_stage_may_read_what_it_reads(stage: Any) -> None:
     allowed = {topic.name for topic in ACCESS[stage.name].consumes if topic in TOPICS}
     read = {topic.name for topic in stage.reads}
     assert read <= allowed
-    assert allowed - read <= {POLICIES.name, FACTS.name}, "what is read without the group"
+    assert allowed - read <= {POLICIES.name, FACTS.name, ERASURES.name}, "what is read without the group"
     letters = {dead_letters_of(topic).name for topic in stage.reads}
     assert letters <= {topic.name for topic in ACCESS[stage.name].produces}
 
 
 def test_every_stage_has_its_group_and_no_client_has_one() -> None:
+    """A program that erases users looks at the offsets of every stage."""
     grouped = {each.role: each.groups for each in accesses() if each.groups and each.role != OPERATOR}
-    assert grouped == {stage: (group_of(stage),) for stage in STAGES}
+    every = tuple(group_of(stage) for stage in STAGES)
+    assert grouped == {stage: (group_of(stage),) for stage in STAGES} | {"eraser": every}
 
 
 def test_only_the_operator_creates_topics_and_writes_policies() -> None:

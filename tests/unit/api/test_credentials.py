@@ -95,9 +95,9 @@ def test_a_token_of_users_sees_nothing_that_is_shared(scope: str) -> None:
 
 def test_secret_needs_its_scope() -> None:
     caller = entry("t").caller()
-    caller.check_ceiling("internal")
-    assert refused(lambda: caller.check_ceiling("secret"))[0] == 403
-    entry("t", scopes=["memory:read", "memory:read-secret"]).caller().check_ceiling("secret")
+    caller.check_ceiling("internal", "acme")
+    assert refused(lambda: caller.check_ceiling("secret", "acme"))[0] == 403
+    entry("t", scopes=["memory:read", "memory:read-secret"]).caller().check_ceiling("secret", "acme")
 
 
 def test_a_new_token_is_new_and_tells_what_it_is() -> None:

@@ -14,7 +14,7 @@ from memstream.cli.wiring.local_stages import LocalStages
 from memstream.cli.wiring.settings import Settings
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.commands import Command, CommandResult, SessionRef
-from memstream.schemas.topics import COMMANDS_SESSION, RESULTS, TURNS
+from memstream.schemas.topics import AUDIT_TRAIL, COMMANDS_SESSION, RESULTS, TURNS
 from memstream.streams.log.port import Position, Record
 from tests.support.record_builders import NOW
 
@@ -43,7 +43,8 @@ class FakeLog:
         return self.present
 
     async def append(self, topic: str, *, key: bytes, value: bytes, headers: Any) -> None:
-        self.sent.append((topic, Command.read(value), len(self.commits)))
+        if topic != AUDIT_TRAIL.name:
+            self.sent.append((topic, Command.read(value), len(self.commits)))
 
     async def read(self, topic: str, *, start: dict[int, int], follow: bool) -> AsyncGenerator[Record]:
         assert topic == RESULTS.name

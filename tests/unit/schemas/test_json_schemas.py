@@ -42,7 +42,7 @@ def test_drift_is_told_by_file(tmp_path: Path) -> None:
 
 
 FREE = {
-    *("metadata", "args", "result", "parts", "settings", "counts", "left_out"),
+    *("metadata", "args", "result", "parts", "settings", "counts", "left_out", "record"),
     *TenantPolicy.model_fields,
     *chain.from_iterable(json_schemas.OPENAI_FIELDS.values()),
 }
