@@ -62,6 +62,7 @@ INNER = {
     "LlmReranker.close": "no read",
     "LlmReranker.rerank": "orders what it is given",
     "LlmReranker.select": "chooses from what it is given",
+    "RecordReader.is_outdated": "of the owner of a digest that was read",
     "RecordReader.joined_groups": "ids of groups that the caller has named",
     "RecallService.shortlist": "ModelChoice's",
     "DeadlineReads.ask": "asks what it is given",
@@ -74,6 +75,7 @@ INNER = {
 NO_READS = {"GET /livez", "GET /readyz", "GET /metrics", "POST /v1/turns", "POST /v1/reflect", "GET /v1/tools",
             "GET /v1/audit",  # tests/unit/tools/test_audit_topic.py: the trail of the own tenant
             "POST /v1/facts/{fact_id}/approve", "POST /v1/facts/{fact_id}/reject",
+            "POST /v1/import",  # tests/integration/test_import.py: it needs memory:admin of the tenant
             "POST /v1/erasures", "GET /v1/erasures/{erasure_id}"}  # fmt: skip
 EDITS = {f"{route.method} {route.path}" for route in EDIT_ROUTES}
 """They tell nothing but what the caller wrote. tests/unit/api/test_edits.py has who may write what."""
