@@ -28,6 +28,8 @@ ERASING: Final = frozenset((ERASE_SESSION, ERASE_OWNER, ERASE_UPKEEP))
 """Kinds of the commands of an erasure (docs/design/erasure.md)."""
 RESTORE_LINKS: Final = "restore.links"
 """Kind of a command that consolidation applies to the row of an owner's recalls."""
+RESTORING: Final = frozenset(("restore.owner", "restore.upkeep", "restore.session", RESTORE_LINKS))
+"""Kinds of the commands of an import (docs/design/import.md)."""
 MemoryTier = Literal["episodic", "semantic", "digest"]
 
 

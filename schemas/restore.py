@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Final, Self
 
-from pydantic import Field, JsonValue, StringConstraints, model_validator
+from pydantic import Field, JsonValue, StringConstraints, TypeAdapter, ValidationError, model_validator
 
 from . import ids
-from .base import Contract, GivenId, Reason
+from .base import Contract, GivenId, Instant, Reason
 from .export import RecordKind
 from .topics import StageName
 from .turns import MESSAGES_MAX
@@ -32,6 +33,7 @@ RESTORED_BY: Final[Mapping[RecordKind, StageName]] = {
     "turn": "recorder",
 }
 """The writer of each kind of record. The recorder reads no commands: turns are sent to memory.turns."""
+_MOMENT: Final[TypeAdapter[datetime]] = TypeAdapter(Instant)
 SourceName = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
@@ -50,9 +52,19 @@ class RecordsRestore(Contract):
 
     source: SourceName
     """Name of the import. Records with the same source belong together."""
+    exported_at: Instant
+    """The moment of the export. If the user was erased later, the command has no effect."""
     records: Annotated[tuple[RecordToRestore, ...], Field(min_length=1, max_length=RESTORED_MAX)]
     dedup: bool = True
     """False: also restore facts and episodes whose text the owner already has under another id."""
+
+    @staticmethod
+    def moment_of(args: Mapping[str, JsonValue]) -> datetime | None:
+        """Return `exported_at` of arguments that are not validated yet, or None if it is no time."""
+        try:
+            return _MOMENT.validate_python(args.get("exported_at"))
+        except ValidationError:
+            return None
 
 
 class RefusedRecord(Contract):
@@ -79,6 +91,8 @@ class TurnToRestore(Contract):
     user_id: GivenId
     session_id: GivenId
     turn_id: GivenId
+    exported_at: Instant
+    """The moment of the export. If the user was erased later, the turn has no effect."""
     messages: Annotated[tuple[StoredMessage, ...], Field(min_length=1, max_length=MESSAGES_MAX)]
 
     @model_validator(mode="after")

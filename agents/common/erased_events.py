@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Protocol
 
 from ...memory.erasures import ErasedUsers
-from ...schemas.command_kinds import ERASING
+from ...schemas.command_kinds import ERASING, RESTORING
 from ...schemas.commands import Command, CommandResult, ResultError
+from ...schemas.restore import RecordsRestore
 from ...schemas.row_keys import partition_key
 from ...schemas.turns import Owner
 from ...streams.log.port import Record
@@ -39,7 +40,8 @@ def users_of(owner: Owner | None, *users: str) -> tuple[str, ...]:
 
 
 def happening_of_command(command: Command) -> Happening:
-    """Return the users that a command names: its owner or session, and the users in its arguments."""
+    """Return the users that a command names: its owner or session, and the users in its arguments. A restore happens at
+    the moment of its export."""
     named: list[object] = [command.args.get("user_id")]
     summaries = command.args.get("summaries")
     if isinstance(summaries, list):
@@ -47,7 +49,8 @@ def happening_of_command(command: Command) -> Happening:
     if command.session is not None:
         named.append(command.session.user_id)
     users = users_of(command.owner, *(each for each in named if isinstance(each, str)))
-    return Happening(command.tenant_id, users, command.issued_at, erases=command.kind in ERASING)
+    exported_at = RecordsRestore.moment_of(command.args) if command.kind in RESTORING else None
+    return Happening(command.tenant_id, users, exported_at or command.issued_at, erases=command.kind in ERASING)
 
 
 class ErasedEvents:

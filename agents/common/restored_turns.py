@@ -29,8 +29,7 @@ class RestoredTurn:
 
     @property
     def happening(self) -> Happening:
-        """The time is the record's: who imports an export decides that its turns are kept."""
-        return Happening(self.turn.tenant_id, (self.turn.user_id,), None)
+        return Happening(self.turn.tenant_id, (self.turn.user_id,), self.turn.exported_at)
 
 
 def is_restored_turn(record: Record) -> bool:

@@ -10,6 +10,7 @@ from typing import BinaryIO, Literal
 import click
 
 from ...client.import_file import FileForm, FileLine, ImportRefused, form_of, opened_file, read_lines, size_of
+from ...memory.erasures import ErasedUsers
 from ...memory.policies import MemoryPolicy
 from ...schemas.imports import ImportFault, ImportReport
 from ...schemas.topics import STAGES
@@ -100,7 +101,7 @@ async def _import(
     if plan.dry_run:
         report = ImportReport()
         for page in _pages(file, plan.file, form, end=0, line=0):
-            report = report.plus(page.faults()).plus(read_page(plan, page.lines, secrets).tally.report())
+            report = report.plus(page.faults()).plus(read_page(plan, page.lines, secrets, ErasedUsers()).tally.report())
         return report
     start_audit(settings)
     state = ImportState.of(path, plan.source)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from memstream.schemas import ids
+from memstream.schemas.erasures import USER_PREFIX, ErasureMarker
+from memstream.schemas.topics import ERASURES
 from tests.support.generated_memory import GeneratedMemory
 from tests.support.pipeline import Pipeline, running, wait_for
 from tests.support.pipeline_places import BROKERS, Place, place_for
@@ -113,6 +117,20 @@ async def test_a_broken_line_costs_that_line(pipeline: Pipeline) -> None:
     there = exported(pipeline, "6.out", "--tenant", memory.tenant, "--user", "u1")
     facts = {each["fact_id"] for each in records(there) if "evidence" in each and "predicate" in each}
     assert facts == {each.fact_id for each in memory.records["fact"]} - lost
+
+
+async def test_an_export_from_before_an_erasure_brings_nobody_back(pipeline: Pipeline) -> None:
+    memory = GeneratedMemory(10, f"{pipeline.tenant}-10")
+    marker = ErasureMarker(erasure_id="e1", state="closed", at=datetime.now(UTC))
+    user = USER_PREFIX + ids.user_hash(memory.tenant, "u1")
+    await pipeline.log.append(ERASURES.name, key=user.encode(), value=marker.to_bytes())
+    report = imported(pipeline, memory.text(), "10.in")
+    assert report["imported"] == 0
+    assert {each["what"].partition(": ")[2] for each in report["errors"]} == {"it names a user who was erased"}
+    there = exported(pipeline, "10.out", "--tenant", memory.tenant)
+    assert set(kinds(there)) <= {"end"}
+    moved = imported(pipeline, memory.text(), "10.in", "--tenant", memory.tenant, "--user", "ana")
+    assert moved == report, "nor under another name"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from ...adapters.ports import VectorStore
+from ...memory.erasures import ErasedUsers
 from ...memory.user_traces import UserTraces
 from ...schemas import ids
 from ...schemas.base import Contract
@@ -318,10 +319,13 @@ async def read_marker(log: Log, erasure_id: str) -> ErasureMarker | None:
     return None
 
 
-async def open_markers(log: Log) -> tuple[ErasureMarker, ...]:
-    """Return the markers of erasures that are not completed. Raises Transient."""
-    values = [value for key, value in (await _latest(log)).items() if key.startswith(USER_PREFIX)]
-    return tuple(marker for marker in map(ErasureMarker.read, values) if marker.state == "open")
+async def read_erased_users(log: Log) -> ErasedUsers:
+    """Return all markers. Raises Transient."""
+    erased = ErasedUsers()
+    for key, value in (await _latest(log)).items():
+        if key.startswith(USER_PREFIX):
+            erased.set(key.removeprefix(USER_PREFIX), ErasureMarker.read(value))
+    return erased
 
 
 async def check_again(store: VectorStore, log: Log, receipt: ErasureReceipt) -> ErasureReceipt:

@@ -16,7 +16,7 @@ from ...adapters.ports import VectorStore
 from ...schemas.erasures import ErasureMarker, ErasureReceipt
 from ...schemas.errors import StageError
 from ...streams.log.port import Log
-from .eraser import ErasureStalled, UserEraser, open_markers, read_marker, read_receipt
+from .eraser import ErasureStalled, UserEraser, read_erased_users, read_marker, read_receipt
 
 log = structlog.get_logger(__name__)
 PAUSE: Final = 30.0
@@ -90,7 +90,7 @@ class ErasureRuns:
     async def _resume(self) -> None:
         while True:
             try:
-                for marker in await open_markers(self.log):
+                for marker in (await read_erased_users(self.log)).open():
                     if marker.tenant_id is not None and marker.user_id is not None:
                         self._start(self._eraser(marker.tenant_id, marker.user_id, "serve"), marker)
                 return

@@ -27,6 +27,7 @@ from ...streams.log.port import Log
 from ...streams.senders.commands import CommandPort
 from ..audit import audit
 from ..editor import ProtectedCommands
+from ..erasure.eraser import read_erased_users
 from .lines import CommandTarget, ImportLine, ImportPlan, Tally, read_page
 
 PAGE_LINES: Final = 200
@@ -64,7 +65,7 @@ class MemoryImporter:
         Raises Transient if the log, the store or a stage does not answer. The page may then be imported in part, and
         may be sent again.
         """
-        page = read_page(plan, lines, self._secrets)
+        page = read_page(plan, lines, self._secrets, await read_erased_users(self._log))
         tally = page.tally
         if not plan.dry_run:
             await self._send(plan, page.commands, tally, caller=caller, patience=patience)
@@ -112,7 +113,9 @@ class MemoryImporter:
         caller: str,
         patience: float,
     ) -> None:
-        args = RecordsRestore(source=plan.source, records=tuple(records), dedup=plan.dedup).to_payload()
+        args = RecordsRestore(
+            source=plan.source, exported_at=plan.header.at, records=tuple(records), dedup=plan.dedup
+        ).to_payload()
         command = Command(
             command_id=ids.restore_command_id(plan.source, args),
             kind=target.kind,

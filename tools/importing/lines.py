@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import JsonValue, ValidationError
 
+from ...memory.erasures import ErasedUsers
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.secrets.turns import protect_messages
 from ...schemas import ids
@@ -28,6 +29,7 @@ RECORD_BYTES: Final = 900 * 1024
 TURN_BYTES: Final = TURN_MAX_BYTES + 64 * 1024
 """Maximum size of a restored turn: a turn, and the fields of its messages."""
 AS_EXPORTED: Final = "restore the line as the export has it"
+OF_ERASED: Final = "leave it out: an export from before an erasure does not bring the user back"
 UNKNOWN_KIND: Final = "import it with a later version of memstream"
 
 
@@ -132,16 +134,16 @@ class PageRecords:
     tally: Tally = field(default_factory=Tally)
 
 
-def read_page(plan: ImportPlan, lines: Sequence[ImportLine], secrets: SecretFilter) -> PageRecords:
-    """Read the lines of a page. Lines that cannot be read are errors of the tally. In a dry run, the records are only
-    counted."""
+def read_page(plan: ImportPlan, lines: Sequence[ImportLine], secrets: SecretFilter, erased: ErasedUsers) -> PageRecords:
+    """Read the lines of a page. Lines that cannot be read are errors of the tally, and so are records of users who were
+    erased after the export. In a dry run, the records are only counted."""
     page = PageRecords()
     for line in lines:
-        _read(plan, line, page, secrets)
+        _read(plan, line, page, secrets, erased)
     return page
 
 
-def _read(plan: ImportPlan, line: ImportLine, page: PageRecords, secrets: SecretFilter) -> None:
+def _read(plan: ImportPlan, line: ImportLine, page: PageRecords, secrets: SecretFilter, erased: ErasedUsers) -> None:
     tally = page.tally
     try:
         fields = parse_json(line.text)
@@ -157,6 +159,12 @@ def _read(plan: ImportPlan, line: ImportLine, page: PageRecords, secrets: Secret
         return
     try:
         record = _checked(plan, kind, fields["record"], secrets)
+        restored = record.to_payload() if isinstance(record, TurnToRestore) else record
+        named = {(plan.header.tenant_id, each) for each in _users_in(fields["record"])}
+        named |= {(plan.target.tenant_id, each) for each in _users_in(restored)}
+        if any(erased.ignores(tenant_id, user, (plan.header.at,)) for tenant_id, user in named):
+            tally.errors.append(plan.fault(line.number, f"{kind}: it names a user who was erased", OF_ERASED))
+            return
     except ValidationError as error:
         tally.errors.append(plan.fault(line.number, f"{kind}: {explain(error)}"))
         return
@@ -168,8 +176,8 @@ def _read(plan: ImportPlan, line: ImportLine, page: PageRecords, secrets: Secret
     elif isinstance(record, TurnToRestore):
         page.turns.append((line.number, record))
     else:
-        restored = RecordToRestore(line=line.number, kind=kind, record=record)
-        page.commands.setdefault(_target(kind, record), []).append(restored)
+        command = page.commands.setdefault(_target(kind, record), [])
+        command.append(RecordToRestore(line=line.number, kind=kind, record=record))
 
 
 def _checked(
@@ -184,7 +192,7 @@ def _checked(
         first = messages[0] if messages else {}
         turn = TurnToRestore.from_payload(
             {name: first.get(name) for name in ("tenant_id", "user_id", "session_id", "turn_id")}
-            | {"messages": messages}
+            | {"exported_at": plan.header.at, "messages": messages}
         )
         turn = turn.model_copy(update={"messages": protect_messages(turn.messages, secrets)})
         if turn.tenant_id != plan.target.tenant_id:
@@ -195,6 +203,23 @@ def _checked(
     if (size := len(json.dumps(payload))) > RECORD_BYTES:
         raise ValueError(f"the record has {size} bytes; at most {RECORD_BYTES} are restored")
     return payload
+
+
+def _users_in(value: JsonValue) -> Iterator[str]:
+    """Yield the ids of all users that a record names: fields `user_id`, owners, and keys of owners."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _users_in(each)
+    elif isinstance(value, dict):
+        if value.get("scope") == "user" and isinstance(value.get("id"), str):
+            yield str(value["id"])
+        for name, each in value.items():
+            if name == "user_id" and isinstance(each, str):
+                yield each
+            elif name == "owner_key" and isinstance(each, str) and (parts := ids.split(each))[1:2] == ("user",):
+                yield parts[2]
+            else:
+                yield from _users_in(each)
 
 
 def _target(kind: RecordKind, record: Mapping[str, Any]) -> CommandTarget:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from memstream.agents.common.erased_events import happening_of_command
+from memstream.agents.common.restored_turns import RestoredTurn
+from memstream.memory.erasures import ErasedUsers
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas import ids
+from memstream.schemas.commands import Command
+from memstream.schemas.erasures import ErasureMarker
+from memstream.schemas.restore import RecordsRestore
 from memstream.schemas.turns import Owner
 from memstream.tools.importing.lines import ImportLine, ImportPlan, read_page
 from tests.support.generated_memory import GeneratedMemory
@@ -20,7 +27,7 @@ MEMORY = GeneratedMemory(1, "acme")
 def moved(**target: Any) -> tuple[list[dict[str, Any]], list[Any]]:
     plan = ImportPlan.of("f", MEMORY.header().encode(), **target)
     lines = [ImportLine(n, line.encode()) for n, line in enumerate(MEMORY.lines(), start=2)]
-    page = read_page(plan, lines, SecretFilter())
+    page = read_page(plan, lines, SecretFilter(), ErasedUsers())
     assert page.tally.errors == []
     records = [each for restored in page.commands.values() for each in restored]
     return [{"kind": each.kind, **each.record} for each in sorted(records, key=lambda each: each.line)], page.turns
@@ -72,7 +79,7 @@ def test_an_export_of_a_tenant_does_not_move_to_a_user() -> None:
 def test_records_of_another_tenant_are_errors() -> None:
     plan = ImportPlan.of("f", MEMORY.header().encode())
     lines = [ImportLine(2, line.replace('"acme', '"evil').encode()) for line in MEMORY.lines()[:-1]]
-    page = read_page(plan, lines, SecretFilter())
+    page = read_page(plan, lines, SecretFilter(), ErasedUsers())
     assert len(page.tally.errors) == len(lines)
     assert (page.commands, page.turns) == ({}, [])
 
@@ -91,7 +98,7 @@ def test_records_of_another_tenant_are_errors() -> None:
 )
 def test_a_line_that_is_no_record_is_an_error(line: bytes, what: str) -> None:
     plan = ImportPlan.of("f", MEMORY.header().encode())
-    page = read_page(plan, [ImportLine(9, line)], SecretFilter())
+    page = read_page(plan, [ImportLine(9, line)], SecretFilter(), ErasedUsers())
     [error] = page.tally.errors
     assert error.line == 9
     assert any(each in error.what for each in what.split("|")), error.what
@@ -110,3 +117,57 @@ def test_a_file_without_a_header_is_refused(header: bytes) -> None:
 def test_a_later_major_version_is_refused() -> None:
     with pytest.raises(ValueError, match="later version of memstream"):
         ImportPlan.of("f", MEMORY.header().replace('"version":1', '"version":2').encode())
+
+
+# ------------------------------------------------------------------------------------------------ erased users
+def erased(tenant_id: str, user_id: str, *, at: datetime) -> ErasedUsers:
+    users = ErasedUsers()
+    users.set(ids.user_hash(tenant_id, user_id), ErasureMarker(erasure_id="e1", state="closed", at=at))
+    return users
+
+
+@pytest.mark.parametrize(("later", "comes_back"), [(timedelta(), False), (timedelta(seconds=-1), True)])
+def test_an_export_from_before_an_erasure_brings_nobody_back(later: timedelta, comes_back: bool) -> None:
+    plan = ImportPlan.of("f", MEMORY.header().encode())
+    lines = [ImportLine(n, line.encode()) for n, line in enumerate(MEMORY.lines(), start=2)]
+    page = read_page(plan, lines, SecretFilter(), erased("acme", "u1", at=plan.header.at + later))
+    assert bool(page.commands or page.turns) is comes_back
+    assert {each.what.partition(": ")[2] for each in page.tally.errors} == (
+        set() if comes_back else {"it names a user who was erased"}
+    )
+    assert read_page(plan, lines, SecretFilter(), erased("other", "u1", at=plan.header.at)).tally.errors == []
+    renamed = ImportPlan.of("f", MEMORY.header().encode(), tenant_id="beta", owner=ANA)
+    page = read_page(renamed, lines, SecretFilter(), erased("acme", "u1", at=plan.header.at + later))
+    assert bool(page.commands or page.turns) is comes_back, "under another name"
+
+
+def test_a_shared_fact_with_evidence_of_an_erased_user_is_an_error() -> None:
+    plan = ImportPlan.of("f", MEMORY.header().encode())
+    facts = [each for each in map(json.loads, MEMORY.lines()) if each["kind"] == "fact" and each["record"]["evidence"]]
+    facts[0]["record"]["evidence"][0]["user_id"] = "bob"
+    lines = [ImportLine(n, json.dumps(each).encode()) for n, each in enumerate(facts, start=2)]
+    page = read_page(plan, lines, SecretFilter(), erased("acme", "bob", at=plan.header.at))
+    assert [each.line for each in page.tally.errors] == [2]
+    assert sum(map(len, page.commands.values())) == len(facts) - 1
+
+
+def test_a_restore_happens_at_the_moment_of_its_export() -> None:
+    plan = ImportPlan.of("f", MEMORY.header().encode())
+    lines = [ImportLine(n, line.encode()) for n, line in enumerate(MEMORY.lines(), start=2)]
+    page = read_page(plan, lines, SecretFilter(), ErasedUsers())
+    assert {RestoredTurn(turn).happening.at for _, turn in page.turns} == {plan.header.at}
+    for target, records in page.commands.items():
+        args = RecordsRestore(source=plan.source, exported_at=plan.header.at, records=tuple(records[:50]))
+        command = Command(
+            command_id="c",
+            kind=target.kind,
+            tenant_id="acme",
+            owner=target.owner,
+            session=target.session,
+            args=args.to_payload(),
+            issued_by="cli",
+            issued_at=plan.header.at + timedelta(days=1),
+        )
+        assert happening_of_command(command).at == plan.header.at
+        wrong = command.model_copy(update={"args": {"exported_at": "soon"}})
+        assert happening_of_command(wrong).at == command.issued_at
