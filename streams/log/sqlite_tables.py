@@ -134,6 +134,7 @@ def _connect(folder: Path, shared: bool) -> sqlite3.Connection:
         sync_commits(conn, True)
         conn.execute("PRAGMA fullfsync = ON")  # on macOS, fsync alone does not flush the drive's cache
         conn.execute("PRAGMA journal_size_limit = 67108864")
+        conn.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten, also what an erasure deletes
         (version,) = conn.execute("PRAGMA user_version").fetchone()
         if version == 0:
             version = _make_tables(conn)

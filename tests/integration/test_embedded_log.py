@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -417,6 +418,24 @@ async def test_retention_takes_the_old_ones_and_never_what_a_group_has_not_read(
     await core.clean(["t"], now=DAY)
     assert [offset for offset, _, _ in await kept(log, "t")] == [9]
     assert (await log.append("t", key=b"k", value=b"", timestamp=DAY)).offset == 10
+
+
+async def test_what_is_deleted_is_in_no_file(log: EmbeddedLog, core: SqliteLog, tmp_path: Path) -> None:
+    await make(log, "t", 1, {"retention.ms": "1000"})
+    await make(log, "c", 1, {"cleanup.policy": "compact"})
+    await fill(log, "t", [(b"k", b"canary-" + b"x" * 20_000), (b"k", b"canary-short")])
+    await fill(log, "c", [(b"k", b"canary-short"), (b"k", b"last"), (b"end", b"")])
+    await log.append("t", key=b"k", value=b"young", timestamp=DAY)
+
+    def found() -> bool:
+        with closing(sqlite3.connect(tmp_path / "log" / sqlite_tables.FILE)) as conn:
+            conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return any(b"canary-" in path.read_bytes() for path in (tmp_path / "log").glob(f"{sqlite_tables.FILE}*"))
+
+    assert found()
+    await core.clean(["t", "c"], now=DAY)
+    assert not found()
+    assert [value for _, _, value in await kept(log, "t")] == [b"young"]
 
 
 async def test_retention_stops_at_the_first_young_record(log: EmbeddedLog, core: SqliteLog) -> None:
