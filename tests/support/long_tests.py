@@ -14,6 +14,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: starts many processes one after the other; runs with --long")
+    if config.getoption("long"):  # slow to import, and used by tests that are long
+        config.pluginmanager.import_plugin("schemathesis.pytest.plugin")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
