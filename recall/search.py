@@ -103,6 +103,8 @@ class MemorySearch:
         self._pools: dict[Tier, Pool] = {tier: Pool() for tier in self._where}
         self._fields = COMPOSITE_FIELDS if policy.profile == "composite" else FIELDS
         self._linked = LINKS in collections
+        self._compares_words = False
+        """True when the cue was embedded by an embedder that compares words."""
         self.links: Sequence[Links] = ()
         """The co-recall links of all owners whose memory is read, if links are used. Set by `run`."""
         self._has_facts = FACTS in collections
@@ -193,6 +195,7 @@ class MemorySearch:
             self.as_speaker = named.first_person
             cues["turns"] = _TierCue(named.first_person, named.without_name, named.names)
         vectors = await self._embedded(list(dict.fromkeys(each.meaning for each in cues.values())))
+        self._compares_words = bool(vectors) and not compares_meanings(self._embedder)
         async with asyncio.TaskGroup() as group:
             for tier, each in cues.items():
                 group.create_task(self._search(tier, each, vectors.get(each.meaning)))
@@ -284,7 +287,7 @@ class MemorySearch:
         """Return the weights for a tier. Where the embedder compares words, the search by words has the neighbours'
         words already. So messages are not searched by their windows, and that weight goes to the search by words."""
         fusion = self._policy.fused
-        if tier != "turns" or compares_meanings(self._embedder):
+        if tier != "turns" or not self._compares_words:
             return fusion
         return replace(fusion, windowed=0.0, lexical=fusion.lexical + fusion.windowed)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -76,12 +76,36 @@ def json_size(value: JsonValue) -> int:
     return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
+METADATA_DEPTH_MAX: Final = 32
+"""Maximum nesting of metadata that is stored."""
+
+
 def small_json(value: dict[str, JsonValue], most: int = METADATA_MAX_BYTES) -> dict[str, JsonValue]:
     """Return the value. Raise ValueError when it has more than `most` bytes as JSON."""
     if not value:
         return value
     if (size := json_size(value)) > most:
         raise ValueError(f"is {size} bytes of JSON; at most {most} are allowed")
+    return value
+
+
+def is_storable(value: JsonValue) -> bool:
+    """Return whether lists and objects are nested at most `METADATA_DEPTH_MAX` deep. An engine refuses to read a
+    collection with a record that is nested too deeply."""
+    left = [(value, 0)]
+    while left:
+        each, depth = left.pop()
+        if isinstance(each, dict | list):
+            if depth == METADATA_DEPTH_MAX:
+                return False
+            left += [(part, depth + 1) for part in (each.values() if isinstance(each, dict) else each)]
+    return True
+
+
+def storable_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the value. Raise ValueError when it is nested too deeply to be stored."""
+    if not is_storable(value):
+        raise ValueError(f"is nested deeper than {METADATA_DEPTH_MAX} levels")
     return value
 
 
@@ -100,6 +124,8 @@ Reason = Annotated[str, StringConstraints(max_length=REASON_MAX)]
 Tag = Annotated[str, StringConstraints(max_length=TAG_MAX)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=TAGS_MAX)]
 Metadata = Annotated[dict[str, JsonValue], AfterValidator(small_json)]
+StoredMetadata = Annotated[Metadata, AfterValidator(storable_json)]
+"""Metadata that an edit gives to a record."""
 Unit = Annotated[float, Field(ge=0, le=1)]
 Signed = Annotated[float, Field(ge=-1, le=1)]
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
-from ..base import OurId, small_json
+from ..base import OurId, small_json, storable_json
 
 EDIT_SESSION: Final = "edit"
 """Session id of a statement that a person or an agent added by an edit outside of any session."""
@@ -16,7 +16,11 @@ EDIT_METADATA_MAX_BYTES: Final = 3_072
 MERGED_MAX: Final = 32
 """Maximum number of records in one merge."""
 NAME_MAX: Final = 128
-EditMetadata = Annotated[dict[str, JsonValue], AfterValidator(partial(small_json, most=EDIT_METADATA_MAX_BYTES))]
+EditMetadata = Annotated[
+    dict[str, JsonValue],
+    AfterValidator(partial(small_json, most=EDIT_METADATA_MAX_BYTES)),
+    AfterValidator(storable_json),
+]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=NAME_MAX, pattern=r"^\S(?:[^\x00-\x1f\x7f]*\S)?$")]
 """Name of a block or a procedure: one line, without spaces at its ends. Names are compared as canonical texts."""
 MergedIds = Annotated[tuple[OurId, ...], Field(min_length=2, max_length=MERGED_MAX)]

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from ..base import Content, Contract, Metadata, OurId, Subject, Unit
+from ..base import Content, Contract, OurId, StoredMetadata, Subject, Unit
 from ..observations import Category
 from ..turns import Sensitivity
 from ..working_set import WorkingEntry
@@ -27,7 +27,7 @@ class WorkingAdd(Contract):
     replaces: OurId | None = None
     """The entry that this entry replaces."""
     sensitivity: Sensitivity = "internal"
-    metadata: Metadata = Field(default_factory=dict)
+    metadata: StoredMetadata = Field(default_factory=dict)
 
 
 class WorkingEntryRef(Contract):

@@ -103,13 +103,13 @@ def test_a_profile_shows_what_the_offline_model_learnt(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     slots = [json.loads(line) for line in done.out.splitlines()]
     shown = {(slot["slot"], value["value"]) for slot in slots for value in slot["values"]}
-    assert shown == {("residence", "Bergen"), ("employer", "Equinor"), ("pet", "Soot")}
+    assert shown == {("residence", "Bergen"), ("employer", "Equinor"), ("pet", "Soot (cat)")}
     table = memstream("profile", "--tenant", "demo", "--user", "ana", "--slot", "pet")
     assert re.search(r"pet\s+Soot", table.out), table.out
     facts = memstream(
         "show", "facts", "--tenant", "demo", "--user", "ana", "--slot", "employer", "--slot", "pet", "--json"
     )
-    assert {json.loads(line)["value"] for line in facts.out.splitlines()} == {"Equinor", "Soot"}
+    assert {json.loads(line)["value"] for line in facts.out.splitlines()} == {"Equinor", "Soot (cat)"}
     for command, error in (
         (("profile", "--slot", "boss"), "there is no slot 'boss'; known: name"),
         (("show", "facts", "--slot", "boss"), "there is no slot 'boss'; known: name"),

@@ -85,7 +85,7 @@ async def compacted(pipeline: Pipeline) -> dict[str, bytes]:
             if record.value is None:
                 latest.pop(key, None)
             else:
-                packed = (base64.b64decode(each) for each in PACKED.findall(record.value))
+                packed = (base64.b64decode(each) for each in PACKED.findall(record.value) if len(each) % 4 == 0)
                 latest[key] = b" ".join((key.encode(), record.value, *packed))
     mine, other = pipeline.tenant.encode(), f"{pipeline.tenant}-b".encode()
     return {key: value for key, value in latest.items() if mine in value and other not in value}

@@ -92,7 +92,10 @@ async def test_a_spare_and_a_full_worker_stay_in_the_group(
         await wait_for(lambda: log.members(name), "two members", until=at_least(2), deadline=60)
         await wait_for(lambda: workers.readies("spare"), "the spare ready", deadline=60)
         assert workers.readies("spare")[-1]["partitions"] == []
-        joined, since = len(workers.readies("full")), time.monotonic()
+        await wait_for(
+            lambda: len(workers.readies("full")), "the first again", until=lambda times: times == 2, deadline=60
+        )
+        joined, since = 2, time.monotonic()
 
         def alive() -> float:
             assert [process.poll() for process in workers.running.values()] == [None, None], workers.errors("full")

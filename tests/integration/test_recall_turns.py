@@ -185,6 +185,7 @@ def test_a_cue_costs_a_search_and_a_read_a_collection_and_a_look_at_names(
         {
             **dict.fromkeys(("episodes.search", "facts.search", "turns.search"), 1),
             "turns.select": 1 + len(asked),  # the other tiers hold nothing
+            "facts.select": 1,  # what the owner has forgotten
         }
     )
 
@@ -249,7 +250,7 @@ def test_the_best_messages_are_read_and_as_many_as_an_answer_may_need(rememberin
     for limit, read in ((1, 30), (10, 30), (20, 60), (100, 70)):
         store.read.clear()
         found = remembering.recall(TURNS, limit=limit, store=cast(VectorStore, store), **asked)
-        assert store.read == {"turns.select": read}
+        assert +store.read == {"turns.select": read}
         assert found.items == remembering.recall(TURNS, limit=100, **asked).items[:limit]
 
     reranker = NoChange()
