@@ -81,6 +81,9 @@ class NoLog:
         self.hold = asyncio.Event()
         self.hold.set()
 
+    async def partitions(self, topic: str) -> int | None:
+        return None
+
     async def append(
         self, topic: str, *, key: bytes | None, value: bytes | None, headers: Any = (), **more: Any
     ) -> Position:
