@@ -134,7 +134,7 @@ async def test_an_export_from_before_an_erasure_brings_nobody_back(pipeline: Pip
 
 
 @pytest.mark.parametrize(
-    ("point", "seed"), [("reflector:store:1", 7), ("observer:table:2", 8), ("recorder:store:7", 9)]
+    ("point", "seed"), [("reflector:store:1", 7), ("observer:table:2", 8), ("recorder:store:1", 9)]
 )
 async def test_an_import_continues_after_a_worker_has_died(place: Place, point: str, seed: int) -> None:
     async with running(place.pipeline()) as pipeline:
