@@ -74,21 +74,21 @@ async def serve(folder: Path, address: queue.Queue[str | None], stopping: thread
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("api")
-    told: queue.Queue[str | None] = queue.Queue()
+    addresses: queue.Queue[str | None] = queue.Queue()
     stopping = threading.Event()
 
     def run() -> None:
         try:
-            asyncio.run(serve(folder, told, stopping))
+            asyncio.run(serve(folder, addresses, stopping))
         finally:
-            told.put(None)
+            addresses.put(None)
 
     with FolderLock(folder=folder) as lock:
         assert lock.try_acquire()
         server = threading.Thread(target=run)
         server.start()
         try:
-            url = told.get(timeout=60)
+            url = addresses.get(timeout=60)
             assert url is not None
             yield url
         finally:
@@ -106,7 +106,12 @@ def with_closed_answers() -> dict[str, Any]:
     return document
 
 
-config = schemathesis.Config.from_dict({"seed": SEED})
+REFUSALS = "400 401 403 404 405 406 409 413 415 422 428 429 431"
+"""Answers to a request that breaks the schema: those that schemathesis expects, and those of too large a request."""
+
+config = schemathesis.Config.from_dict(
+    {"seed": SEED, "checks": {"negative_data_rejection": {"expected-statuses": REFUSALS.split()}}}
+)
 schema = schemathesis.openapi.from_dict(with_closed_answers(), config=config).exclude(path=STREAM)
 
 
