@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field
 
-from ..client.import_file import ImportRefused, form_of, read_lines
+from ..client.import_file import ImportRefused, ImportSource
+from ..client.import_formats import format_of
 from ..schemas.imports import ImportFault, ImportReport
 from ..tools.importing.importer import MemoryImporter
 from ..tools.importing.lines import ImportLine, ImportPlan
@@ -67,9 +69,9 @@ def router(*, importer: MemoryImporter, places: SharedPool, credentials: Credent
 
 def _read(body: bytes, query: ImportQuery, caller: Caller) -> tuple[ImportPlan, list[ImportLine], list[ImportFault]]:
     """Read the body and check its target against the credential. Raises Problem."""
-    stream, name = io.BytesIO(body), query.file
+    source = ImportSource("the body", io.BytesIO(body))
     try:
-        read = list(read_lines(stream, name, form_of(stream, "the body")))
+        read = list(format_of(source).read(replace(source, name=query.file), 0, 0))
     except ImportRefused as error:
         raise invalid_field("body", str(error)) from None
     header, *rest = (*read,) if read else (None,)
@@ -79,7 +81,7 @@ def _read(body: bytes, query: ImportQuery, caller: Caller) -> tuple[ImportPlan, 
         raise invalid_field("body", f"has {len(rest)} lines after the header; at most {LINES_MAX} are taken")
     try:
         plan = ImportPlan.of(
-            name,
+            query.file,
             header.text,
             tenant_id=query.tenant_of(caller) if query.tenant_id or query.tenant or caller.tenants else None,
             owner=query.owner_or_all(caller),

@@ -1,7 +1,7 @@
 """Reader of the file of an import: one line or list item at a time, in bounded memory.
 
-An export is NDJSON, or the same objects as one JSON list. A line that cannot be read costs that line. A file of another
-kind is refused as a whole.
+An export is NDJSON, or the same objects as one JSON list. A line that cannot be read costs that line.
+`import_formats.py` has the table of formats.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final, Literal
+from typing import BinaryIO, Final
 
 from ..schemas.front_door.json_text import BOM, DEPTH_MAX
 from ..schemas.imports import ImportFault
@@ -21,18 +21,9 @@ from ..schemas.imports import ImportFault
 LINE_MAX: Final = 8 * 1024 * 1024
 """Maximum length of a line or list item. The longest line is a turn with the vectors of 64 messages."""
 CHUNK: Final = 1024 * 1024
-FileForm = Literal["ndjson", "json"]
 _OUTSIDE: Final = re.compile(rb'["{}\[\]]')
 _INSIDE: Final = re.compile(rb'["\\]')
 _FILL: Final = b" \t\r\n,"
-_OTHER_FILES: Final = (
-    (b"\x1f\x8b", "is compressed with gzip: decompress it first (gunzip)"),
-    (b"PK\x03\x04", "is a zip archive: unpack it first, and name the file in it"),
-    (b"\x28\xb5\x2f\xfd", "is compressed with zstd: decompress it first"),
-    (b"SQLite format 3\x00", "is a SQLite database: export it as ndjson"),
-    (b"\xff\xfe", "is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"),
-    (b"\xfe\xff", "is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"),
-)
 
 
 class ImportRefused(ValueError):
@@ -50,54 +41,49 @@ class FileLine:
     last: int
 
 
+@dataclass(frozen=True, slots=True)
+class ImportSource:
+    """An open file of an import, or the body of a request. `name`: for errors."""
+
+    name: str
+    file: BinaryIO
+    path: Path | None = None
+    """None: the body of a request."""
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self.file.fileno()).st_size
+
+
 @contextmanager
-def opened_file(path: Path) -> Iterator[BinaryIO]:
+def opened_source(path: Path, *, name: str | None = None) -> Iterator[ImportSource]:
     """Open a file to read it. Raises ImportRefused for anything else than a regular file."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # before it is opened: a named pipe would wait for a writer
             raise ImportRefused(f"{path} is not a regular file: name the file of an export")
         with path.open("rb") as file:
-            yield file
+            yield ImportSource(name or str(path), file, path)
     except OSError as error:
         raise ImportRefused(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def size_of(file: BinaryIO) -> int:
-    return os.fstat(file.fileno()).st_size
+def read_ndjson(source: ImportSource, end: int, number: int) -> Iterator[FileLine | ImportFault]:
+    """Yield the lines of NDJSON from offset `end` on, which is behind line `number`. Empty lines are left out."""
+    yield from _lines(source.file, source.name, _begin(source.file, end), number)
 
 
-def form_of(file: BinaryIO, name: str) -> FileForm:
-    """Return the form of a file by its first bytes, and go back to its beginning. Raises ImportRefused."""
-    head = file.read(CHUNK)
-    file.seek(0)
-    for beginning, what in _OTHER_FILES:
-        if head.startswith(beginning):
-            raise ImportRefused(f"{name} {what}")
-    if head[:1] == b"\0" or head[1:2] == b"\0":
-        raise ImportRefused(f"{name} is UTF-16 or binary: convert it to UTF-8")
-    first = head.removeprefix(BOM).lstrip()[:1]
-    if first == b"[":
-        return "json"
-    if first == b"{":
-        return "ndjson"
-    raise ImportRefused(
-        f"{name} is empty"
-        if not head.strip()
-        else f"{name} is neither NDJSON nor a JSON list: name the file of an export"
-    )
+def read_list(source: ImportSource, end: int, number: int) -> Iterator[FileLine | ImportFault]:
+    """Yield the items of a JSON list from offset `end` on, which is behind line `number`."""
+    begin = _begin(source.file, end)
+    yield from _ListScanner(source.name, begin, number, begun=end > 0).read(source.file)
 
 
-def read_lines(
-    file: BinaryIO, name: str, form: FileForm, *, end: int = 0, number: int = 0
-) -> Iterator[FileLine | ImportFault]:
-    """Yield the lines from offset `end` on, which is behind line `number`. Empty lines are left out."""
+def _begin(file: BinaryIO, end: int) -> int:
+    """Go to offset `end`, or behind the byte order mark at the beginning of the file. Return the offset."""
     file.seek(0)
     begin = end or (len(BOM) if file.read(len(BOM)) == BOM else 0)
     file.seek(begin)
-    if form == "ndjson":
-        yield from _lines(file, name, begin, number)
-    else:
-        yield from _ListScanner(name, begin, number, begun=end > 0).read(file)
+    return begin
 
 
 def _lines(file: BinaryIO, name: str, end: int, number: int) -> Iterator[FileLine | ImportFault]:

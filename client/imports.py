@@ -11,7 +11,8 @@ from pydantic import JsonValue
 
 from ..schemas.imports import ImportFault, ImportReport
 from .answers import decode
-from .import_file import FileLine, ImportRefused, form_of, opened_file, read_lines
+from .import_file import FileLine, ImportRefused, opened_source
+from .import_formats import format_of
 
 PATH: Final = "/v1/import"
 PART_LINES: Final = 200
@@ -24,8 +25,8 @@ async def import_file(
 ) -> ImportReport:
     """Import a file. Raises ImportRefused for a file that is not an export."""
     report = ImportReport()
-    with opened_file(path) as file:
-        read = read_lines(file, path.name, form_of(file, path.name))
+    with opened_source(path, name=path.name) as source:
+        read = format_of(source).read(source, 0, 0)
         header = next(read, None)
         if header is None or isinstance(header, ImportFault):
             raise ImportRefused(f"{path} does not begin with the header of an export")

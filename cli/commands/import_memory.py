@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Literal
 
 import click
 
-from ...client.import_file import FileForm, FileLine, ImportRefused, form_of, opened_file, read_lines, size_of
+from ...client.import_file import FileLine, ImportRefused, ImportSource, opened_source
+from ...client.import_formats import FORMAT_NAMES, GivenFormat, ImportFormat, format_of
 from ...memory.erasures import ErasedUsers
 from ...memory.policies import MemoryPolicy
 from ...schemas.imports import ImportFault, ImportReport
@@ -30,7 +30,6 @@ from ..wiring.secret_detectors import new_secret_filter
 from ..wiring.settings import Settings
 from ..wiring.stages import utc_now
 
-Given = Literal["auto", "ndjson", "json"]
 PAGE_BYTES = 4 * 1024 * 1024
 
 
@@ -39,7 +38,7 @@ PAGE_BYTES = 4 * 1024 * 1024
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("auto", "ndjson", "json")),
+    type=click.Choice(FORMAT_NAMES),
     default="auto",
     show_default=True,
     help="Format of the file; auto reads it from the file.",
@@ -52,7 +51,7 @@ PAGE_BYTES = 4 * 1024 * 1024
 def import_memory(
     context: CommandContext,
     path: Path,
-    form: Given,
+    form: GivenFormat,
     tenant: str | None,
     user: str | None,
     no_dedup: bool,
@@ -65,19 +64,17 @@ def import_memory(
     """
     owner = None if user is None else Owner(scope="user", id=user)
     try:
-        with opened_file(path) as file:
-            found = form_of(file, str(path))
-            if form not in ("auto", found):
-                raise usage(f"{path} is {found}: leave out --format, or give --format {found}")
+        with opened_source(path) as source:
+            found = format_of(source, form)
             plan = ImportPlan.of(
                 str(path),
-                _header(file, path, found),
+                _header(source, found),
                 tenant_id=tenant,
                 owner=owner,
                 dedup=not no_dedup,
                 dry_run=dry_run,
             )
-            report = run(_import(context.settings, context.policy, plan, path, file, found))
+            report = run(_import(context.settings, context.policy, plan, path, source, found))
     except ImportRefused as error:
         raise usage(str(error)) from None
     except ValueError as error:
@@ -87,20 +84,20 @@ def import_memory(
         raise SystemExit(Exit.PARTLY)
 
 
-def _header(file: BinaryIO, path: Path, form: FileForm) -> bytes:
-    first = next(read_lines(file, str(path), form), None)
+def _header(source: ImportSource, form: ImportFormat) -> bytes:
+    first = next(form.read(source, 0, 0), None)
     if not isinstance(first, FileLine):
-        raise ImportRefused(f"{path} does not begin with the header of an export")
+        raise ImportRefused(f"{source.name} does not begin with the header of an export")
     return first.text
 
 
 async def _import(
-    settings: Settings, policy: MemoryPolicy, plan: ImportPlan, path: Path, file: BinaryIO, form: FileForm
+    settings: Settings, policy: MemoryPolicy, plan: ImportPlan, path: Path, source: ImportSource, form: ImportFormat
 ) -> ImportReport:
     secrets = new_secret_filter(policy)
     if plan.dry_run:
         report = ImportReport()
-        for page in _pages(file, plan.file, form, end=0, line=0):
+        for page in _pages(source, form, end=0, line=0):
             report = report.plus(page.faults()).plus(read_page(plan, page.lines, secrets, ErasedUsers()).tally.report())
         return report
     start_audit(settings)
@@ -117,8 +114,8 @@ async def _import(
             now=utc_now,
             secrets=secrets,
         )
-        with import_progress.shown(size_of(file)) as show:
-            for page in _pages(file, plan.file, form, end=state.end, line=state.line):
+        with import_progress.shown(source.size) as show:
+            for page in _pages(source, form, end=state.end, line=state.line):
                 done = await importer.page(plan, page.lines, caller=f"cli:{account()}", patience=PATIENCE)
                 report = state.report.plus(page.faults()).plus(done)
                 state.note(end=page.end, line=page.line, report=report)
@@ -145,11 +142,11 @@ class _Page:
         return ImportReport(errors=tuple(self.errors))
 
 
-def _pages(file: BinaryIO, name: str, form: FileForm, *, end: int, line: int) -> Iterator[_Page]:
+def _pages(source: ImportSource, form: ImportFormat, *, end: int, line: int) -> Iterator[_Page]:
     """Yield the lines from an offset on, in pages of bounded size."""
     page = _Page(end, line)
     complete = False
-    for each in read_lines(file, name, form, end=end, number=line):
+    for each in form.read(source, end, line):
         if isinstance(each, ImportFault):
             page.errors.append(each)
         else:
@@ -162,7 +159,7 @@ def _pages(file: BinaryIO, name: str, form: FileForm, *, end: int, line: int) ->
     if not complete:
         page.errors.append(
             ImportFault(
-                file=name,
+                file=source.name,
                 line=page.line,
                 what="the file has no line of the kind end, so the export is not complete",
                 what_to_do="export again, and import the new file: records that memory has are skipped",

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from memstream.client import import_file
-from memstream.client.import_file import FileLine, ImportRefused, form_of, opened_file, read_lines
+from memstream.client.import_file import FileLine, ImportRefused, ImportSource, opened_source
+from memstream.client.import_formats import format_of
 from memstream.schemas.imports import ImportFault
 
 RECORDS: list[dict[str, Any]] = [
@@ -27,9 +28,9 @@ PRETTY = json.dumps(RECORDS, indent=2).encode()
 OURS = b"[\n" + b",\n".join(json.dumps(each).encode() for each in RECORDS) + b"\n]\n"
 
 
-def read(raw: bytes, **more: int) -> list[FileLine | ImportFault]:
-    file = io.BytesIO(raw)
-    return list(read_lines(file, "f", form_of(file, "f"), **more))
+def read(raw: bytes, end: int = 0, number: int = 0) -> list[FileLine | ImportFault]:
+    source = ImportSource("f", io.BytesIO(raw))
+    return list(format_of(source).read(source, end, number))
 
 
 def parsed(raw: bytes) -> list[Any]:
@@ -43,10 +44,10 @@ def faults(raw: bytes) -> list[tuple[int, str]]:
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64, 4096])
 @pytest.mark.parametrize("raw", [NDJSON, PRETTY, OURS, b"\xef\xbb\xbf" + NDJSON, b"\xef\xbb\xbf" + OURS])
 def test_each_form_yields_the_same_records(raw: bytes, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = io.BytesIO(raw)
-    form = form_of(file, "f")
+    source = ImportSource("f", io.BytesIO(raw))
+    form = format_of(source)
     monkeypatch.setattr(import_file, "CHUNK", chunk)
-    lines = list(read_lines(file, "f", form))
+    lines = list(form.read(source, 0, 0))
     assert [json.loads(each.text) for each in lines if isinstance(each, FileLine)] == RECORDS
     assert len(lines) == len(RECORDS)
 
@@ -68,10 +69,10 @@ def test_a_line_that_is_too_long_costs_that_line_and_no_memory(
     monkeypatch.setattr(import_file, "CHUNK", 1_000)
     raw = separator.join((b'{"a":1}', b'{"a":"' + b"x" * 4_000_000 + b'"}', b'{"a":3}'))
     raw = raw if separator == b"\n" else b"[" + raw + b"]"
-    file = io.BytesIO(raw)
-    form = form_of(file, "f")
+    source = ImportSource("f", io.BytesIO(raw))
+    form = format_of(source)
     tracemalloc.start()
-    lines = list(read_lines(file, "f", form))
+    lines = list(form.read(source, 0, 0))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [type(each) for each in lines] == [FileLine, ImportFault, FileLine]
@@ -110,5 +111,5 @@ def test_other_files_are_refused_with_advice(raw: bytes, advice: str) -> None:
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "nothing", Path("/dev/zero")):
-        with pytest.raises(ImportRefused), opened_file(path):
+        with pytest.raises(ImportRefused), opened_source(path):
             pass
