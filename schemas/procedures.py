@@ -12,12 +12,15 @@ from .observations import PromptName
 from .turns import Owner, Sensitivity
 
 STEPS_MAX = 20
+SOURCES_MAX = 100
+"""Maximum number of episodes that a procedure names as its source."""
 PROCEDURES_MAX = 100
 """Maximum number of an owner's procedures that people and agents may define."""
 VERSIONS_KEPT = 10
 """Maximum number of earlier versions of a procedure."""
 ProcedureName = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 ProcedureText = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+SourceEpisodes = Annotated[tuple[OurId, ...], Field(max_length=SOURCES_MAX)]
 
 
 class ProcedureVersion(Contract):
@@ -27,6 +30,7 @@ class ProcedureVersion(Contract):
     trigger: ProcedureText
     steps: Annotated[tuple[ProcedureText, ...], Field(min_length=1, max_length=STEPS_MAX)]
     at: Instant
+    source_episode_ids: SourceEpisodes = ()
 
 
 class Procedure(Contract):
@@ -55,6 +59,9 @@ class Procedure(Contract):
     """Time of removal. A removed procedure is returned only by the read of its versions."""
     earlier: Annotated[tuple[ProcedureVersion, ...], Field(max_length=VERSIONS_KEPT)] = ()
     """Earlier versions, oldest first."""
+    source_episode_ids: SourceEpisodes = ()
+    """The episodes that contain the steps of this version. Empty: a person or an agent defined the version, or an
+    earlier version of memstream found it."""
 
 
 class StoredProcedure(Procedure):
@@ -69,6 +76,10 @@ class StoredProcedure(Procedure):
 def earlier_versions(procedure: Procedure) -> tuple[ProcedureVersion, ...]:
     """Return the last versions, including the current version."""
     last = ProcedureVersion(
-        version=procedure.version, trigger=procedure.trigger, steps=procedure.steps, at=procedure.at
+        version=procedure.version,
+        trigger=procedure.trigger,
+        steps=procedure.steps,
+        at=procedure.at,
+        source_episode_ids=procedure.source_episode_ids,
     )
     return (*procedure.earlier, last)[-VERSIONS_KEPT:]

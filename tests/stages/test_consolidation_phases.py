@@ -361,7 +361,7 @@ async def test_an_insight_is_drawn_from_a_cluster_once(it: Consolidating, monkey
 
 async def test_procedures_are_kept_by_name(it: Consolidating) -> None:
     told = "Made the weekly report on Friday: asked for the figures, wrote it and sent it"
-    await it.episodes(*(f"{told}, week {n}" for n in range(5)))
+    made = await it.episodes(*(f"{told}, week {n}" for n in range(5)))
     steps = iter([["Ask for figures", "Write it"], ["Ask for figures", "Write it", "Send it"]])
     it.model.answers["insights"] = lambda shown: {"insights": []}
     it.model.answers["procedures"] = lambda shown: {
@@ -381,6 +381,9 @@ async def test_procedures_are_kept_by_name(it: Consolidating) -> None:
     (found,) = await it.bench.store.select("procedures", tenant_id="acme")
     procedure = StoredProcedure.from_payload(found.payload)
     assert (procedure.name, len(procedure.steps), procedure.owner_key) == ("Weekly report", 3, KEY)
+    sources = (procedure.earlier[0].source_episode_ids, procedure.source_episode_ids)
+    assert [len(set(each)) for each in sources] == [2, 2], "each version names the episodes of its answer"
+    assert set(sources[0]) < {each.episode_id for each in made}
     assert it.row().runs[-1].phases[-1].counts["procedures"] == 1
     assert "Known procedures: Weekly report" in it.model.asked[-1]
 

@@ -246,7 +246,7 @@ class GeneratedMemory:
                 Procedure(
                     **whose, procedure_id=ids.procedure_id(self.key, name), name=name, trigger=self.words(),
                     steps=(self.words(), self.words()), at=self.at(), version=3, trust=self.some("user"),
-                    removed_at=self.some(self.at()),
+                    removed_at=self.some(self.at()), source_episode_ids=(ids.episode_id(name),),
                     earlier=(ProcedureVersion(version=2, trigger="then", steps=("one",), at=self.at()),),
                 ),
             )  # fmt: skip

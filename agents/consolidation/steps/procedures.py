@@ -19,7 +19,7 @@ from ....schemas import ids
 from ....schemas.collections import PROCEDURES
 from ....schemas.episodes import StoredEpisode
 from ....schemas.outcomes import OutPoint, PutPoints
-from ....schemas.procedures import Procedure, StoredProcedure, earlier_versions
+from ....schemas.procedures import SOURCES_MAX, Procedure, StoredProcedure, earlier_versions
 from ....schemas.turns import SENSITIVITIES
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import OwnerReader, as_episode, of_owner
@@ -61,10 +61,10 @@ class ProceduresStep:
             return StepResult.stopped(answer, looked_at if answer.status == "failed" else row)
         items = [item for _, item in answer.value.items]
         sourced = [(item, sources) for item in items if (sources := _sources(item, prompt.episodes))]
-        supported = [item for item, sources in sourced if self._is_supported(item, sources)]
+        supported = [(item, sources) for item, sources in sourced if self._is_supported(item, sources)]
         found = [
-            _procedure(item, shown, request, self.caller.secrets, model=answer.model, prompt=prompt.name)
-            for item in supported[:FOUND_MAX]
+            _procedure(item, sources, shown, request, self.caller.secrets, model=answer.model, prompt=prompt.name)
+            for item, sources in supported[:FOUND_MAX]
         ]
         safe = [each for each in found if find_unsafe_text(Procedure, each.to_payload()) is None]
         by_id = await self._next_versions({each.procedure_id: each for each in safe}, request)
@@ -132,6 +132,7 @@ def _left_out(**counts: int) -> dict[str, int]:
 
 def _procedure(
     item: ProcedureItem,
+    sources: Sequence[StoredEpisode],
     shown: Sequence[StoredEpisode],
     request: RunRequest,
     secrets: SecretFilter,
@@ -155,4 +156,5 @@ def _procedure(
         model=model,
         prompt=prompt,
         run_id=request.run_id,
+        source_episode_ids=tuple(each.episode_id for each in sources[:SOURCES_MAX]),
     )
