@@ -37,6 +37,13 @@ def test_which_rows_run(pytester: pytest.Pytester, options: tuple[str, ...], out
     pytester.runpytest("-p", "no:cacheprovider", *options).assert_outcomes(**outcomes)
 
 
+def test_a_module_without_a_row_is_not_imported(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(f"{PLUGIN}from tests.support.long_tests import pytest_ignore_collect\n")
+    pytester.makepyfile(MODULE, test_other="raise ValueError('imported')\n")
+    result = pytester.runpytest("-p", "no:cacheprovider", "--faults", "all", "-m", "fault")
+    result.assert_outcomes(passed=12, failed=1, deselected=1)
+
+
 def test_the_shares_of_all_seeds_are_the_whole() -> None:
     rows = [f"tests/faults/test_x.py::test_y[{n}]" for n in range(40)]
     shares = [{row for row in rows if chosen(row, seed=seed, share=5)} for seed in range(7, 12)]
