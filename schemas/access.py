@@ -7,7 +7,7 @@ these rights and denies everything else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from .topics import (
@@ -21,6 +21,7 @@ from .topics import (
     RESULTS,
     STAGES,
     TOPICS,
+    TURNS,
     StageName,
     Topic,
     catalogue,
@@ -48,7 +49,7 @@ class Acl:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Rights of one role. `groups` are the consumer groups in which it reads, or whose offsets it reads and commits."""
+    """Rights of one role. `groups` are the consumer groups in which it reads, or whose offsets it commits."""
 
     role: str
     produces: tuple[Topic, ...]
@@ -58,6 +59,8 @@ class Access:
     """Topics whose layout and settings it reads."""
     creates: tuple[str, ...] = ()
     """Names of the topics that it creates, and to which it adds partitions."""
+    watches: tuple[str, ...] = ()
+    """Consumer groups whose members and committed offsets it reads. It cannot commit offsets."""
 
     def acls(self) -> tuple[Acl, ...]:
         """Return the operations for each topic and group, by name."""
@@ -74,7 +77,8 @@ class Access:
             for name in names:
                 of_topic.setdefault(name, {"Describe"}).add(operation)
         topics = tuple(Acl("topic", name, tuple(sorted(found))) for name, found in sorted(of_topic.items()))
-        return topics + tuple(Acl("group", name, ("Describe", "Read")) for name in self.groups)
+        own = tuple(Acl("group", name, ("Describe", "Read")) for name in self.groups)
+        return topics + own + tuple(Acl("group", name, ("Describe",)) for name in self.watches)
 
 
 CLIENT_ROLES: Final[dict[str, tuple[str, ...]]] = {
@@ -82,17 +86,20 @@ CLIENT_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "subscriber": ("anyone",),
     "command-sender": ("tools",),
     "auditor": ("auditors",),
-    "serve": ("chat services", "tools", "recall", "anyone", "audited programs", "auditors"),
 }
 """The names of readers and writers in the catalogue, by role."""
-TRACED: Final[tuple[Topic, ...]] = (OBSERVATIONS,)
-"""Additional topics that `memstream serve` reads, to show the origin of a fact."""
+SERVED: Final = ("chat services", "tools", "recall", "anyone", "audited programs", "auditors")
+"""The names of `memstream serve` in the catalogue."""
+TRACED: Final[tuple[Topic, ...]] = (TURNS, dead_letters_of(TURNS), OBSERVATIONS)
+"""Additional topics that `memstream serve` reads, to show the origin of a fact and what became of a turn."""
+GROUPS: Final = tuple(map(group_of, STAGES))
+CHANGELOGS: Final = tuple(topic for stage in STAGES if (topic := changelog_of(stage)) is not None)
 
 
 def accesses() -> tuple[Access, ...]:
     """Return the minimum rights of each role: the stages, then the clients, then the operator."""
-    clients = map(_access_of_client, CLIENT_ROLES)
-    return (*map(_access_of_stage, STAGES), *clients, _access_of_eraser(), _access_of_operator())
+    clients = (_access_of_client(role, *names) for role, names in CLIENT_ROLES.items())
+    return (*map(_access_of_stage, STAGES), *clients, _access_of_serve(), _access_of_eraser(), _access_of_operator())
 
 
 def _access_of_stage(stage: StageName) -> Access:
@@ -111,24 +118,32 @@ def _access_of_stage(stage: StageName) -> Access:
     )
 
 
-def _access_of_client(role: str) -> Access:
-    names = set(CLIENT_ROLES[role])
-    produces = tuple(topic for topic in TOPICS if names & set(topic.written_by))
-    consumes = tuple(topic for topic in TOPICS if names & set(topic.read_by))
-    if "recall" in names:
-        consumes = (*consumes, *TRACED, POLICIES, ERASURES)
+def _access_of_client(role: str, *names: str) -> Access:
+    produces = tuple(topic for topic in TOPICS if {*names} & {*topic.written_by})
+    consumes = tuple(topic for topic in TOPICS if {*names} & {*topic.read_by})
     return Access(role, produces, consumes)
+
+
+def _access_of_serve() -> Access:
+    """Return the rights of `memstream serve`. The changelogs have the former partition counts, by which a trace finds
+    records from before a growth."""
+    client = _access_of_client("serve", *SERVED)
+    return replace(
+        client,
+        consumes=(*client.consumes, *TRACED, POLICIES, ERASURES, *CHANGELOGS),
+        checks=catalogue(),
+        watches=GROUPS,
+    )
 
 
 def _access_of_eraser() -> Access:
     """Return the rights to erase users: `memstream serve` needs them besides its own for /v1/erasures."""
-    changelogs = tuple(topic for stage in STAGES if (topic := changelog_of(stage)) is not None)
     return Access(
         "eraser",
         (COMMANDS, COMMANDS_SESSION, ERASURES),
-        (ERASURES, RESULTS, FACTS, PARKED, *changelogs),
-        groups=tuple(map(group_of, STAGES)),
+        (ERASURES, RESULTS, FACTS, PARKED, *CHANGELOGS),
         checks=catalogue(),
+        watches=GROUPS,
     )
 
 
@@ -139,7 +154,7 @@ def _access_of_operator() -> Access:
         OPERATOR,
         everything,
         everything,
-        groups=tuple(map(group_of, STAGES)),
+        groups=GROUPS,
         checks=everything,
         creates=(*(topic.name for topic in everything), CLOCK_TOPIC),
     )

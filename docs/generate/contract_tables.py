@@ -111,14 +111,17 @@ def access() -> str:
     """Return a table of the topics that each role may produce and consume, without the operator, who may do both."""
 
     def names(topics: Iterable[Topic]) -> str:
-        return ", ".join(f"`{topic.name}`" for topic in topics) or "–"
+        return quoted(topic.name for topic in topics)
+
+    def quoted(found: Iterable[str]) -> str:
+        return ", ".join(f"`{name}`" for name in found) or "–"
 
     rows = [
-        [each.role, names(each.produces), names(each.consumes), ", ".join(f"`{name}`" for name in each.groups) or "–"]
+        [each.role, names(each.produces), names(each.consumes), quoted(each.groups), quoted(each.watches)]
         for each in accesses()
         if each.role != OPERATOR
     ]
-    return table(("role", "produces", "consumes", "group"), rows)
+    return table(("role", "produces", "consumes", "group", "looks at"), rows)
 
 
 def _days(days: int) -> str:

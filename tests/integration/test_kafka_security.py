@@ -19,6 +19,7 @@ from memstream.schemas.access import Acl
 from memstream.schemas.errors import AccessRefused, StageError, Transient
 from memstream.schemas.topics import AUDIT_TRAIL, FACTS_UPDATED, STAGES, TURNS
 from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.stage_lag import stage_lags
 from memstream.streams.log.topic_admin import Deployment, check, create
 from memstream.tools.audit import audit
 from memstream.tools.audit_topic import AuditPublisher, AuditQuery, AuditReader
@@ -337,7 +338,7 @@ async def test_a_rotated_password_is_read_again_without_a_restart(
 
 
 async def test_the_audit_trail_has_rights_of_its_own(tmp_path: Path) -> None:
-    """`serve` writes the trail, an auditor reads it, and a stage may do neither."""
+    """`serve` writes the trail, an auditor reads it, and a stage may do neither. `serve` also reads the lag."""
     broker, logs = SecureBroker(tmp_path / "kafka"), dict[str, KafkaLog]()
     try:
         await asyncio.to_thread(broker.start)
@@ -350,6 +351,10 @@ async def test_the_audit_trail_has_rights_of_its_own(tmp_path: Path) -> None:
         async with AuditPublisher(log=logs["serve"]).running():
             audit("facts.forget", who="chat", tenant_id="acme", owner=None, result="applied", fact_id="f1")
             audit("GET /v1/facts", who="unknown", tenant_id=None, owner=None, result="denied")
+        await check(logs["serve"], deployment=DEPLOYMENT)
+        assert [each.stage for each in await stage_lags(logs["serve"])] == [*STAGES]
+        with pytest.raises(StageError, match="memory-observer"):
+            await logs["serve"].commit("memory-observer", TURNS.name, {0: 0})
         for name in ("serve", "auditor"):
             page = await AuditReader(logs[name]).page(AuditQuery(since=datetime.now(UTC) - timedelta(hours=1)), limit=9)
             assert [(each.who, each.tenant_id) for each in page.items] == [("chat", "acme"), ("unknown", None)]

@@ -1,13 +1,15 @@
-"""The table of who may write, against what the stages really write."""
+"""The table of who may write and read, against what the stages really write and what a server reads."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from memstream.schemas import ids
 from memstream.schemas.access import accesses
 from memstream.schemas.topics import (
     COMMANDS,
@@ -17,9 +19,20 @@ from memstream.schemas.topics import (
     OBSERVATIONS,
     RESULTS,
     STAGES,
+    TABLES,
     TASKS_DUE,
     TOPICS,
+    TURNS,
+    catalogue,
+    changelog_name,
+    group_of,
 )
+from memstream.streams.log import topic_admin
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.markers import Growth, Marker, marker_entry
+from memstream.streams.log.topic_admin import Deployment
+from tests.support.api_server import app_over, called
+from tests.support.console_world import TOKENS, console_world
 from tests.support.conversation import conversation, different_each_time
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running, wait_for
@@ -75,3 +88,58 @@ async def test_stages_write_what_the_table_says(pipeline: Pipeline) -> None:
 
     seen = await wait_for(written, "every stage to write", until=lambda found: found >= WRITTEN, deadline=90)
     assert seen <= {(stage, topic.name) for stage in STAGES for topic in ACCESS[stage].produces}
+
+
+class Asked:
+    """A log that notes which right of the broker each call needs."""
+
+    def __init__(self, log: EmbeddedLog) -> None:
+        self._log = log
+        self.rights: set[tuple[str, str, str]] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._log, name)
+
+        def called(*args: Any, **more: Any) -> Any:
+            if name in ("committed", "members", "commit"):
+                self.rights.add(("group", args[0], "Read" if name == "commit" else "Describe"))
+            elif name == "topics":
+                self.rights |= {("topic", topic.name, "DescribeConfigs") for topic in catalogue()}
+            else:
+                right = {"read": "Read", "append": "Write"}.get(name, "Describe")
+                self.rights.add(("topic", args[0], right))
+            return method(*args, **more)
+
+        return called
+
+
+async def test_a_server_reads_only_what_the_table_says(tmp_path: Path) -> None:
+    """The trail, one turn, a fact's history and the lag; the partition count has changed once."""
+    turn = {"tenant_id": "acme", "user_id": "u1", "session_id": "s1"}
+    async with console_world(tmp_path, topics=catalogue(), partitions=2) as world:
+        fact = await world.learnt()
+        changelog = changelog_name("consolidation", TABLES["consolidation"])
+        marker = Marker(identity="x", whole_from=0, written_at=0, growths=(Growth(partitions=1, until={}),))
+        key, value = marker_entry(marker)
+        await world.past.log.append(changelog, key=key, value=value)
+        await world.past.log.append(
+            TURNS.name, key=ids.session_key("acme", "u1", "s1").encode(), value=b'{"turn_id": "t2"}'
+        )
+        asked: Any = Asked(world.past.log)
+        await topic_admin.check(asked, deployment=Deployment(partitions=2, replication=1))
+        app = app_over(log=asked, store=world.past.store, credentials=TOKENS)
+        async with called(app, token="all") as client:
+            for path, query in (
+                ("/console", {}),
+                ("/console/trail", {"tenant_id": "acme", "user_id": "u1"}),
+                ("/v1/turns/t1", turn),
+                ("/v1/turns/t2", turn),
+                (f"/v1/facts/{fact.fact_id}/trace", {"tenant_id": "acme"}),
+                (f"/v1/facts/{fact.fact_id}/history", {"tenant_id": "acme"}),
+            ):
+                assert (await client.get(path, params=query)).status_code == 200, path
+    granted = {(acl.resource, acl.name, each) for acl in ACCESS["serve"].acls() for each in acl.operations}
+    assert asked.rights - granted == set()
+    needed = {(kind, name) for kind, name, _ in asked.rights}
+    assert {("topic", TURNS.name), ("topic", changelog), ("group", group_of("recorder"))} <= needed
+    assert ("group", group_of("observer"), "Read") not in granted, "with it, a server could move a stage's offsets"

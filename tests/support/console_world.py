@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from memstream.adapters.vectors.factory import open_store
 from memstream.api.credentials import Credentials
 from memstream.schemas import ids
 from memstream.schemas.facts import Decision, Evidence, Fact, FactCause, FactUpdated, StoredFact
-from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, TURNS, dead_letters_of
+from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, TURNS, Topic, dead_letters_of
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.port import TopicSpec
@@ -92,7 +92,9 @@ class ConsoleWorld:
 
 
 @asynccontextmanager
-async def console_world(folder: Path, credentials: Credentials = TOKENS, **more: Any) -> AsyncIterator[ConsoleWorld]:
+async def console_world(
+    folder: Path, credentials: Credentials = TOKENS, *, topics: Sequence[Topic] = TOPICS_READ, partitions: int = 1, **more: Any
+) -> AsyncIterator[ConsoleWorld]:
     with FolderLock(folder=folder / "store") as lock:
         assert lock.try_acquire()
         identity = HashingEmbedder().identity
@@ -100,7 +102,7 @@ async def console_world(folder: Path, credentials: Credentials = TOKENS, **more:
         await store.ensure()
         log = EmbeddedLog(folder=folder / "log")
         await log.start()
-        await log.create([TopicSpec(each.name, 1, 1, {}) for each in TOPICS_READ])
+        await log.create([TopicSpec(each.name, partitions, 1, {}) for each in topics])
         commands = NoCommands()
         app = app_over(log=log, store=store, commands=commands, credentials=credentials, **more)
         try:

@@ -27,10 +27,13 @@ def test_a_stage_may_read_what_it_reads(stage: Any) -> None:
 
 
 def test_every_stage_has_its_group_and_no_client_has_one() -> None:
-    """A program that erases users looks at the offsets of every stage."""
+    """A server and a program that erases users look at the offsets of every stage, and cannot commit them."""
     grouped = {each.role: each.groups for each in accesses() if each.groups and each.role != OPERATOR}
+    assert grouped == {stage: (group_of(stage),) for stage in STAGES}
     every = tuple(group_of(stage) for stage in STAGES)
-    assert grouped == {stage: (group_of(stage),) for stage in STAGES} | {"eraser": every}
+    assert {each.role: each.watches for each in accesses() if each.watches} == {"serve": every, "eraser": every}
+    looked = [acl for role in ("serve", "eraser") for acl in ACCESS[role].acls() if acl.resource == "group"]
+    assert {acl.operations for acl in looked} == {("Describe",)}
 
 
 def test_only_the_operator_creates_topics_and_writes_policies() -> None:
