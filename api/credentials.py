@@ -17,11 +17,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import structlog
 from fastapi import Depends, Request
@@ -159,6 +159,11 @@ def _with_zone(value: object) -> datetime:
     return moment
 
 
+def note_caller(state: MutableMapping[str, Any], caller: Caller | None) -> None:
+    """Note the name of a request's caller, and its only tenant, for the audit log. None: the caller is unknown."""
+    state["caller"], state["tenant"] = ("unknown", None) if caller is None else (caller.name, _only(caller.tenants))
+
+
 class TokenEntry(BaseModel):
     """Entry of one token in the token file."""
 
@@ -262,7 +267,7 @@ class Credentials:
         found: Caller | Problem = state[ADMITTED]
         if isinstance(found, Problem):
             raise found
-        state["caller"], state["tenant"] = found.name, _only(found.tenants)
+        note_caller(state, found)
         return found
 
     async def admit(self, token: str | None) -> Caller:

@@ -21,6 +21,7 @@ from ...schemas.working_set import StoredMessage
 from ..credentials import Caller
 from ..edit_routes import EDIT_ROUTES, EditRoute, body_model
 from ..edits import EditSender
+from ..owner_params import RecordId
 from ..problems import not_found
 from ..records import FactQuery, FactsQuery, within_bounds
 from ..reviews import FactReviews, ReviewAccepted, ReviewQuery, Verdict
@@ -117,7 +118,7 @@ def router(
         )
 
     @routes.get("/facts/{fact_id}")
-    async def fact(request: Request, fact_id: str, caller: Caller = reader) -> Response:
+    async def fact(request: Request, fact_id: RecordId, caller: Caller = reader) -> Response:
         query = asked(FactPageQuery, request)
         ref = query.ref(caller, fact_id)
         chain = await fact_tracer.trace(ref)
@@ -140,7 +141,7 @@ def router(
         )
 
     @routes.post("/facts/{fact_id}/{action}")
-    async def act(request: Request, fact_id: str, action: Action, caller: Caller = reader) -> Response:
+    async def act(request: Request, fact_id: RecordId, action: Action, caller: Caller = reader) -> Response:
         form = await pages.forms.form(request)
         ceiling, tenant = form.pop("ceiling", None), form.get("tenant_id")
         caller.require(_RIGHTS[action][0])

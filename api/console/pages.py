@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, get_origin
 from urllib.parse import quote, urlencode
 
 from fastapi import Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -22,7 +23,7 @@ from ...schemas.errors import StageError
 from ..credentials import Caller, bearer_token
 from ..problems import Problem, audit_denied, field_errors, invalid, of_port
 from .shown_text import shown
-from .sign_in import PATH, FormGuard
+from .sign_in import PATH, FormGuard, forget
 
 FOLDER: Final = Path(__file__).parent
 CONTENT_POLICY: Final = "; ".join(
@@ -107,6 +108,8 @@ class ConsolePages:
                         response = await handler(request)
                     except Problem as problem:
                         response = pages.error(request, problem)
+                    except RequestValidationError as error:
+                        response = pages.error(request, invalid(field_errors(error)))
                     except StageError as error:
                         response = pages.error(request, of_port(error, retry_after=pages._retry_after))
                     response.headers.update(HEADERS)
@@ -132,7 +135,10 @@ class ConsolePages:
         path = request.url.path.removeprefix(str(request.scope.get("root_path", "")))
         back = f"{path}?{request.url.query}" if request.url.query else path
         query = {"next": back if request.method == "GET" else PATH} | ({"ended": "1"} if ended else {})
-        return RedirectResponse(address(console_root(request), "sign-in", query), HTTPStatus.SEE_OTHER)
+        response = RedirectResponse(address(console_root(request), "sign-in", query), HTTPStatus.SEE_OTHER)
+        if ended:
+            forget(response, request)
+        return response
 
 
 def console_root(request: Request) -> str:

@@ -16,15 +16,15 @@ from ...recall.provenance import FactTracer
 from ...recall.record_reader import RecordReader
 from ...recall.service import RecallPort
 from ...recall.turn_trace import TurnTracer
-from ..credentials import Caller, Credentials, caller_with
+from ..credentials import Caller, Credentials, caller_with, note_caller
 from ..edits import EditSender
-from ..problems import Problem, not_found
+from ..problems import Problem, audit_denied, not_found
 from ..recall import LimitOf
 from ..reviews import FactReviews
 from ..worker_health import Readiness
 from . import fact_pages, lab_pages, trail_pages
 from .pages import FOLDER, ConsolePages, address, console_root
-from .sign_in import PATH, check_same_site, forget, is_token, read_form, remember, return_path
+from .sign_in import PATH, check_same_site, checked_token, forget, read_form, remember, return_path
 from .trail_pages import ReadLags, known_lags
 
 STATIC: Final = {"console.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
@@ -88,10 +88,13 @@ def router(
         check_same_site(request)
         fields = await read_form(request)
         token = fields.get("token", "").strip()
+        note_caller(request.scope["state"], None)  # not the caller of an earlier sign-in, whose cookie is here
         try:
-            known = await credentials.admit(token if is_token(token) else "")
+            known = await credentials.admit(checked_token(token))
+            note_caller(request.scope["state"], known)
             known.require("memory:read")
         except Problem as problem:
+            audit_denied(problem, request)
             return _sign_in_page(request, problem.status, why=problem.detail, next_page=fields.get("next"))
         path = return_path(fields.get("next"))
         response = RedirectResponse(console_root(request).removesuffix(PATH) + path, HTTPStatus.SEE_OTHER)

@@ -11,12 +11,12 @@ import hashlib
 import hmac
 import re
 import secrets
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -60,16 +60,17 @@ class CookieSignIn:
 
 
 def _cookie(headers: Headers) -> str | None:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return None
-    return found.value if found is not None and is_token(found.value) else None
+    """Return the token in the cookie, or None. Cookies of other programs may have any form."""
+    found = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+    return found if len(found) <= TOKEN_MAX and _TOKEN.fullmatch(found) else None
 
 
-def is_token(text: str) -> bool:
-    """Return whether a text can be a token: characters of bearer tokens (RFC 6750), at most `TOKEN_MAX`."""
-    return len(text) <= TOKEN_MAX and _TOKEN.fullmatch(text) is not None
+def checked_token(given: str) -> str:
+    """Return a token from the form, or "" if the text has characters that no token has (RFC 6750). Raises Problem if
+    the cookie cannot keep it."""
+    if len(given) > TOKEN_MAX:
+        raise invalid_field("token", f"has more than {TOKEN_MAX} characters, and a browser does not keep such a cookie")
+    return given if _TOKEN.fullmatch(given) else ""
 
 
 def remember(response: Response, token: str, request: Request) -> None:
@@ -155,4 +156,5 @@ def return_path(given: str | None) -> str:
         parts = urlsplit(given)
     except ValueError:
         return PATH
-    return given if not parts.scheme and not parts.netloc and of_console(parts.path) else PATH
+    inside = of_console(parts.path) and ".." not in unquote(parts.path).split("/")
+    return given if inside and not parts.scheme and not parts.netloc else PATH

@@ -3,6 +3,8 @@ tokens."""
 
 from __future__ import annotations
 
+import json
+import logging
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -10,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from memstream.api.app import Publication
-from memstream.api.console.sign_in import COOKIE, FORM_MAX, return_path
+from memstream.api.console.sign_in import COOKIE, FORM_MAX, TOKEN_MAX, return_path
 from memstream.api.credentials import Credentials
 from memstream.schemas.errors import Transient
 from memstream.streams.log.stage_lag import StageLag
@@ -75,6 +77,36 @@ async def test_a_wrong_token_is_told_and_sets_no_cookie(app: FastAPI, token: str
     assert page.css_first("input[name=token]").attributes.get("value") is None, "the page repeats the token"
 
 
+async def test_a_denied_sign_in_is_in_the_audit_trail(app: FastAPI, caplog: pytest.LogCaptureFixture) -> None:
+    """The record names the token that was tried, not the token of an earlier sign-in."""
+    caplog.set_level(logging.INFO, logger="memstream.audit")
+    async with called(app) as client:
+        await sign_in(client)
+        assert caplog.records == []
+        await sign_in(client, "mst_wrong")
+        await sign_in(client, "mst_writer")
+    lines = [json.loads(record.message) for record in caplog.records]
+    assert [(line["who"], line["action"], line["tenant_id"], line["result"]) for line in lines] == [
+        ("unknown", "POST /console/sign-in", None, "denied"),
+        ("mst_writer", "POST /console/sign-in", "acme", "denied"),
+    ]
+    assert "mst_wrong" not in caplog.text
+
+
+async def test_a_token_that_no_cookie_can_keep_is_told(app: FastAPI) -> None:
+    async with called(app) as client:
+        answer = await sign_in(client, "x" * (TOKEN_MAX + 1))
+    assert answer.status_code == 422
+    assert f"more than {TOKEN_MAX} characters" in words(page_of(answer), ".notice")
+
+
+async def test_a_cookie_of_another_program_does_not_end_the_sign_in(app: FastAPI) -> None:
+    async with called(app) as client:
+        for other in ('{"a":[1, 2]}', "é", "="):
+            cookies = f"theme={other}; {COOKIE}=mst_reader; last=1".encode()
+            assert (await client.get("/console", headers={b"Cookie": cookies})).status_code == 200, other
+
+
 async def test_the_cookie_is_no_credential_of_the_rest_api(app: FastAPI) -> None:
     async with called(app) as client:
         client.cookies.set(COOKIE, "mst_reader")  # a client that sends the cookie to every path
@@ -94,6 +126,7 @@ async def test_an_expired_token_ends_the_sign_in() -> None:
         moment[0] += timedelta(hours=2)
         away = await client.get("/console/facts")
         assert away.status_code == 303
+        assert "Max-Age=0; Path=/console; SameSite=strict" in away.headers["set-cookie"], "the browser keeps the token"
         page = page_of(await client.get(away.headers["location"]))
     assert "no longer valid" in words(page, ".notice")
 
@@ -111,7 +144,8 @@ async def test_sign_out_removes_the_cookie(app: FastAPI) -> None:
 @pytest.mark.parametrize(
     "given",
     ["https://evil.example/console", "//evil.example/console", "/\\evil.example", "/v1/facts", "/consoles",
-     "/console\n/x", "console", "", "http://[", "/console\\..\\x"],
+     "/console\n/x", "console", "", "http://[", "/console\\..\\x", "/console/../v1/facts", "/console/%2e%2E/docs",
+     "/console/x/.%2e/../../docs"],
 )  # fmt: skip
 def test_sign_in_leads_only_to_pages_of_the_console(given: str) -> None:
     assert return_path(given) == "/console"
@@ -216,10 +250,13 @@ async def test_unknown_pages_and_wrong_queries_are_pages(app: FastAPI) -> None:
             ("/console/facts?state=wrong", 422, "state"),
             ("/console/facts?tenant_id=rival", 403, "no access to the tenant"),
             ("/console/facts?ceiling=secret", 403, "memory:read-secret"),
+            ("/console/facts/" + "f" * 65, 422, "fact_id"),
         ):
             answer = await client.get(path)
             assert answer.status_code == status, path
             assert why in words(page_of(answer)), path
+        unknown = await client.post("/console/facts/f1/destroy", data={"csrf": "x"})
+        assert (unknown.status_code, "approve" in words(page_of(unknown))) == (422, True)
 
 
 async def test_the_files_of_the_pages_need_no_token(app: FastAPI) -> None:
