@@ -20,7 +20,7 @@ from jwt.exceptions import PyJWTError
 from ...client.errors import Misconfigured
 from ...client.proxies import open_http
 from ...schemas.errors import Transient
-from .provider import why_unsafe
+from .provider import why_elsewhere
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +35,9 @@ ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
 """Accepted signature algorithms by type of key. All are asymmetric: a public key can never verify a token that anybody
 else than the provider could sign."""
 ACCEPTED: Final = frozenset(name for names in ALGORITHMS.values() for name in names)
+PUBLIC_PARTS: Final = ("n", "e", "crv", "x", "y")
+PRIVATE_PARTS: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+"""Members of a JWK that only a private or symmetric key has (RFC 7518)."""
 FRESH_SECONDS: Final = 600.0
 KEPT_SECONDS: Final = 86_400.0
 AGAIN_SECONDS: Final = 10.0
@@ -142,8 +145,11 @@ async def fetch_keys(issuer: str) -> Keys:
                 named = str(discovered.get("issuer"))[:200]
                 raise _away(f"its discovery document names the issuer {named!r}: MEMSTREAM_OIDC_ISSUER must be equal")
             address = discovered.get("jwks_uri")
-            if not isinstance(address, str) or why_unsafe(address) is not None:
-                raise _away("the jwks_uri of its discovery document is missing or not an https URL")
+            if not isinstance(address, str):
+                raise _away("its discovery document has no jwks_uri")
+            why = await why_elsewhere(address, issuer=issuer)
+            if why is not None:
+                raise _away(f"the jwks_uri of its discovery document, {address[:200]!r}, {why}")
             found = await _document(address)
     except TimeoutError:
         raise _away(f"no answer within {FETCH_SECONDS:g} s") from None
@@ -178,23 +184,34 @@ def _away(why: str) -> Transient:
 
 
 def usable_keys(listed: object) -> Keys:
-    """Return the keys of a JWK set that may verify tokens. Symmetric keys, keys for encryption, weak keys and unknown
-    types are left out."""
+    """Return the keys of a JWK set that may verify tokens. Symmetric keys, keys for encryption, weak keys, published
+    private keys and unknown types are left out. So are different keys with the same id and algorithm."""
     made: dict[tuple[str, str], PyJWK] = {}
+    material: dict[tuple[str, str], set[tuple[object, ...]]] = {}
     for each in listed[:KEYS_MAX] if isinstance(listed, list) else ():
-        if not isinstance(each, dict) or each.get("use", "sig") != "sig":
+        key_id = each.get("kid", "") if isinstance(each, dict) else None
+        if not isinstance(key_id, str) or not _may_verify(each):
             continue
-        if "verify" not in each.get("key_ops", ["verify"]):
-            continue
-        key_id = each.get("kid", "")
         for algorithm in _algorithms(each):
             try:
                 key = PyJWK(each, algorithm)
             except (PyJWTError, ValueError, TypeError, RecursionError):
                 continue
-            if isinstance(key_id, str) and not key.Algorithm.check_key_length(key.key):
+            if not key.Algorithm.check_key_length(key.key):
                 made[key_id, algorithm] = key
-    return made
+                material.setdefault((key_id, algorithm), set()).add(tuple(each.get(name) for name in PUBLIC_PARTS))
+    return {place: key for place, key in made.items() if len(material[place]) == 1}
+
+
+def _may_verify(key: Mapping[str, Any]) -> bool:
+    """Return whether a key is for signatures, and only its public half is published."""
+    operations = key.get("key_ops", ["verify"])
+    return (
+        key.get("use", "sig") == "sig"
+        and isinstance(operations, list)
+        and "verify" in operations
+        and not key.keys() & PRIVATE_PARTS
+    )
 
 
 def _algorithms(key: Mapping[str, Any]) -> tuple[str, ...]:

@@ -57,6 +57,8 @@ class IdentityProvider:
         self.published: list[dict[str, Any]] = [public(rsa_key("first"), kid="first")]
         self.away: Transient | None = None
         self.fetches = 0
+        self.jwks_uri: str | None = None
+        """Address in the discovery document; None: the address of `keys`."""
 
     def claims(self, **more: Any) -> dict[str, Any]:
         now = int(time.time())
@@ -89,7 +91,7 @@ class IdentityProvider:
         discovery: dict[str, Any] = {}
 
         async def configuration(_: web.Request) -> web.Response:
-            return web.json_response(discovery)
+            return web.json_response(discovery | ({} if self.jwks_uri is None else {"jwks_uri": self.jwks_uri}))
 
         async def keys(_: web.Request) -> web.Response:
             self.fetches += 1

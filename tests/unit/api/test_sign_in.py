@@ -22,7 +22,7 @@ from memstream.api.sign_in import issuer_keys
 from memstream.api.sign_in.access_tokens import TOKEN_MAX, ProvidedCredentials
 from memstream.api.sign_in.grants import Grant, NoGrant, read_grants, rights_of, values_at
 from memstream.api.sign_in.issuer_keys import AGAIN_SECONDS, FRESH_SECONDS, KEPT_SECONDS, IssuerKeys, fetch_keys
-from memstream.api.sign_in.provider import Provider, why_unsafe
+from memstream.api.sign_in.provider import Provider, why_elsewhere, why_unsafe
 from memstream.schemas.errors import Transient
 from memstream.schemas.tools import RecalledTraces
 from memstream.schemas.topics import FACTS_UPDATED
@@ -191,15 +191,37 @@ async def test_asymmetric_algorithms_are_accepted(alg: str, key: Any, listed: di
         public(rsa_key("weak", 1024), kid="k"),
         public(rsa_key("k"), kid="k") | {"n": "!"},
         {"kty": "RSA", "kid": "k"},
+        public(rsa_key("k"), kid="k", key_ops="verify"),
+        public(rsa_key("k"), kid="k", key_ops=None),
+        public(rsa_key("k"), kid="k", key_ops=5),
+        public(rsa_key("k"), kid="k", use=None),
+        public(rsa_key("k"), kid="k", use=["sig"]),
+        public(ec_key("k"), kid="k", alg="RS256"),
+        public(rsa_key("k"), kid="k") | {"kty": "oct"},
+        jwt.algorithms.RSAAlgorithm.to_jwk(rsa_key("k"), as_dict=True) | {"kid": "k", "key_ops": ["verify"]},
+        public(rsa_key("k"), kid="k", kty=["RSA"]),
+        public(rsa_key("k"), kid=["k"]),
         "text",
     ],
 )
 async def test_keys_that_must_not_verify_are_left_out(listed: Any) -> None:
     world = World()
-    world.idp.published = [listed]
+    world.idp.published = [listed, public(rsa_key("first"), kid="first")]
     weak = isinstance(listed, dict) and listed.get("n") == public(rsa_key("weak", 1024))["n"]
     token = world.idp.token(key=rsa_key("weak", 1024) if weak else rsa_key("k"), kid="k")
     assert "key (kid) is not among" in (await world.refused(token))[1]
+    assert (await world.credentials.admit(world.idp.token())).name == "oidc:ana", "another key of the set is lost"
+
+
+async def test_two_keys_with_one_id_verify_nothing() -> None:
+    world = World()
+    twice = public(rsa_key("first"), kid="first", use="sig")
+    world.idp.published = [*world.idp.published, twice]
+    await world.credentials.admit(world.idp.token())
+    world.idp.published = [twice, public(rsa_key("second"), kid="first")]
+    world.clock.ahead = FRESH_SECONDS
+    await world.keys.refresh()
+    assert "key (kid) is not among" in (await world.refused(world.idp.token()))[1]
 
 
 async def test_a_token_without_a_key_id_needs_exactly_one_key() -> None:
@@ -297,6 +319,31 @@ async def test_keys_are_fetched_over_http() -> None:
             await fetch_keys(idp.issuer)
     with pytest.raises(Transient):
         await fetch_keys(idp.issuer)
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    ["https://localhost/k", "https://127.0.0.1/k", "https://127.1/k", "https://2130706433/k", "https://[::1]/k",
+     "https://10.0.0.7/k", "https://169.254.169.254/latest/meta-data", "https://192.168.1.1/k", "https://[fd00::1]/k",
+     "https://[::ffff:10.0.0.7]/k", "https://[64:ff9b::a00:7]/k", "https://keys.example.com/k",
+     "https://id.example.com:9200/k", "http://id.example.com/k", "http://127.0.0.1:1/k", "ftp://id.example.com/k",
+     "file:///etc/passwd", "", 7],
+)  # fmt: skip
+async def test_keys_are_not_fetched_from_a_private_address(monkeypatch: pytest.MonkeyPatch, elsewhere: Any) -> None:
+    loop, really = asyncio.get_running_loop(), asyncio.get_running_loop().getaddrinfo
+
+    async def resolved(host: str, port: int, **more: Any) -> Any:
+        return await really("10.0.0.9" if host.endswith("example.com") else host, port, **more)
+
+    monkeypatch.setattr(loop, "getaddrinfo", resolved)
+    async with IdentityProvider().served() as idp:
+        idp.jwks_uri = elsewhere
+        with pytest.raises(Transient, match="jwks_uri"):
+            await fetch_keys(idp.issuer)
+        assert idp.fetches == 0
+    assert await why_elsewhere("https://id.example.com/k", issuer="https://id.example.com/realms/main") is None
+    assert await why_elsewhere("https://8.8.8.8/k", issuer="https://id.example.com") is None, "a public host"
+    assert await why_elsewhere("https://10.0.0.7:443/k", issuer="https://10.0.0.7/realms/main") is None, "its own"
 
 
 def test_keys_need_tls() -> None:
