@@ -22,6 +22,7 @@ from ..memory.tenant_policies import TurnPolicies
 from ..schemas import ids
 from ..schemas.base import Contract
 from ..schemas.collections import FACTS, TURNS
+from ..schemas.errors import Transient
 from ..schemas.facts import FactUpdated, StoredFact
 from ..schemas.front_door.framing import peek
 from ..schemas.observations import Observation, Observed
@@ -220,7 +221,7 @@ class TurnTracer:
                 return None
             return TurnOutcome(*place, ref.turn_id, shown, None, stage=stage, why=why)
         observed = seen.observed
-        reflected = await progress.is_committed("reflector", seen.record.position)
+        reflected = await progress.is_committed("reflector", seen.record.position) is True
         return TurnOutcome(
             *place,
             ref.turn_id,
@@ -289,7 +290,7 @@ class _Progress:
         self._turn_ids = turn_ids
         self._since = since
         self._sessions: dict[str, tuple[Mapping[str, Record], Mapping[str, Record]]] = {}
-        self._committed: dict[tuple[StageName, str], Sequence[int | None]] = {}
+        self._committed: dict[tuple[StageName, str], Sequence[int | None] | None] = {}
 
     async def unobserved(self, session_key: str, turn_id: str) -> tuple[TurnStage, str | None]:
         """Return the stage of a turn without a record of the observer, and the reason."""
@@ -304,7 +305,10 @@ class _Progress:
                 "unknown",
                 "the log has no record of it: it did not arrive, or the record is older than the retention",
             )
-        if await self.is_committed("observer", turn.position):
+        handled = await self.is_committed("observer", turn.position)
+        if handled is None:
+            return "unknown", "the log does not say whether the observer has read it"
+        if handled:
             return "waiting", (
                 "the observer keeps it until its model answers, its budget allows a call, or its session has enough "
                 "turns (observe.unobserved_tokens)"
@@ -333,12 +337,18 @@ class _Progress:
 
         return take
 
-    async def is_committed(self, stage: StageName, position: Position) -> bool:
-        """Return whether a stage has handled the record at a position."""
+    async def is_committed(self, stage: StageName, position: Position) -> bool | None:
+        """Return whether a stage has handled the record at a position; None when the log does not answer."""
         key = (stage, position.topic)
         if key not in self._committed:
-            self._committed[key] = await self._log.committed(group_of(stage), position.topic)
+            try:
+                self._committed[key] = await self._log.committed(group_of(stage), position.topic)
+            except Transient as away:
+                self._committed[key] = None
+                self._reads.missing.append(UnansweredPart(f"progress of the {stage}", str(away)))
         committed = self._committed[key]
+        if committed is None:
+            return None
         done = committed[position.partition] if position.partition < len(committed) else None
         return done is not None and done > position.offset
 

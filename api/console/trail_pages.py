@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 from pydantic import Field
 from starlette.responses import Response
 
@@ -74,7 +74,7 @@ def router(
         )
 
     @routes.get("/turns/{turn_id:path}")
-    async def turn(request: Request, turn_id: str, caller: Caller = reader) -> Response:
+    async def turn(request: Request, turn_id: Annotated[Id, Path()], caller: Caller = reader) -> Response:
         query = asked(TurnQuery, request)
         ref = query.ref(caller, turn_id)
         traced = await turn_tracer.trace(ref)

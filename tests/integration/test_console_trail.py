@@ -139,6 +139,7 @@ def test_an_empty_trail_says_what_to_do(run: Run, world: ConsoleWorld) -> None:
     page = page_of(run(read(world, "trail", user_id="nobody", session_id="s1")))
     assert "memstream dlq list" in words(page, ".empty")
     assert run(read(world, "turns/unknown", user_id="nobody")).status_code == 404
+    assert run(read(world, "turns/" + "x" * 129, user_id="nobody")).status_code == 422
     assert "user" in words(page_of(run(read(world, "trail"))))
 
 
@@ -155,6 +156,22 @@ def test_a_log_that_is_away_leaves_the_words(run: Run, world: ConsoleWorld, monk
     assert "still readable" in words(page)
     assert "This page is incomplete" in words(page, ".notice")
     assert "because the log does not answer" in words(page, "main > .meta")
+
+
+def test_offsets_that_are_away_leave_the_rest(run: Run, world: ConsoleWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Kafka may refuse the offsets of a group and answer everything else."""
+    run(world.learnt("Lives in Rome", turn="t1", user="offsets"))
+    run(world.memory.message("then this", user="offsets", turn="t2"))
+    run(sent(world, "t2", "offsets"))
+
+    async def refused(*args: Any) -> Any:
+        raise Transient("broker", "the broker denies DESCRIBE on the group memory-observer")
+
+    monkeypatch.setattr(type(world.past.log), "committed", refused)
+    page = page_of(run(read(world, "trail", user_id="offsets")))
+    assert stages(page) == {"t1": "observed", "t2": "unknown"}
+    assert "denies DESCRIBE on the group memory-observer" in words(page, ".notice")
+    assert "the log does not say whether the observer has read it" in words(page)
 
 
 # ------------------------------------------------------------------------------------------------ rights

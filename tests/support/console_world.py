@@ -93,7 +93,12 @@ class ConsoleWorld:
 
 @asynccontextmanager
 async def console_world(
-    folder: Path, credentials: Credentials = TOKENS, *, topics: Sequence[Topic] = TOPICS_READ, partitions: int = 1, **more: Any
+    folder: Path,
+    credentials: Credentials = TOKENS,
+    *,
+    topics: Sequence[Topic] = TOPICS_READ,
+    partitions: int = 1,
+    **more: Any,
 ) -> AsyncIterator[ConsoleWorld]:
     with FolderLock(folder=folder / "store") as lock:
         assert lock.try_acquire()
