@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import httpx
 import structlog
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
@@ -35,7 +36,6 @@ ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
 """Accepted signature algorithms by type of key. All are asymmetric: a public key can never verify a token that anybody
 else than the provider could sign."""
 ACCEPTED: Final = frozenset(name for names in ALGORITHMS.values() for name in names)
-PUBLIC_PARTS: Final = ("n", "e", "crv", "x", "y")
 PRIVATE_PARTS: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 """Members of a JWK that only a private or symmetric key has (RFC 7518)."""
 FRESH_SECONDS: Final = 600.0
@@ -187,7 +187,7 @@ def usable_keys(listed: object) -> Keys:
     """Return the keys of a JWK set that may verify tokens. Symmetric keys, keys for encryption, weak keys, published
     private keys and unknown types are left out. So are different keys with the same id and algorithm."""
     made: dict[tuple[str, str], PyJWK] = {}
-    material: dict[tuple[str, str], set[tuple[object, ...]]] = {}
+    different: dict[tuple[str, str], set[bytes]] = {}
     for each in listed[:KEYS_MAX] if isinstance(listed, list) else ():
         key_id = each.get("kid", "") if isinstance(each, dict) else None
         if not isinstance(key_id, str) or not _may_verify(each):
@@ -199,8 +199,9 @@ def usable_keys(listed: object) -> Keys:
                 continue
             if not key.Algorithm.check_key_length(key.key):
                 made[key_id, algorithm] = key
-                material.setdefault((key_id, algorithm), set()).add(tuple(each.get(name) for name in PUBLIC_PARTS))
-    return {place: key for place, key in made.items() if len(material[place]) == 1}
+                encoded = key.key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+                different.setdefault((key_id, algorithm), set()).add(encoded)
+    return {place: key for place, key in made.items() if len(different[place]) == 1}
 
 
 def _may_verify(key: Mapping[str, Any]) -> bool:

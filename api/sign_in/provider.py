@@ -74,7 +74,8 @@ async def why_elsewhere(url: str, *, issuer: str) -> str | None:
         found = await asyncio.get_running_loop().getaddrinfo(host, parts.port or 443, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return None  # only a proxy can resolve the name; without a proxy the fetch fails, too
-    private = [address for *_, (address, *_) in found if not _is_public(str(address))]
+    addresses = [str(each[4][0]) for each in found]
+    private = [address for address in addresses if not _is_public(address)]
     return f"is on another host than the issuer, at the private address {private[0]}" if private else None
 
 

@@ -215,7 +215,7 @@ async def test_keys_that_must_not_verify_are_left_out(listed: Any) -> None:
 
 async def test_two_keys_with_one_id_verify_nothing() -> None:
     world = World()
-    twice = public(rsa_key("first"), kid="first", use="sig")
+    twice = public(rsa_key("first"), kid="first", use="sig", crv=[])
     world.idp.published = [*world.idp.published, twice]
     await world.credentials.admit(world.idp.token())
     world.idp.published = [twice, public(rsa_key("second"), kid="first")]
