@@ -24,6 +24,7 @@ COMMANDS = {
     "chat": "Talk to memory: each line is a turn, and changes of facts appear as they happen.",
     "worker": "Run stages: recorder, observer, reflector, consolidation, or all.",
     "serve": "Serve memory over HTTP: accept turns, answer recall, stream changes of facts.",
+    "console": "Open pages that show why memory believes a fact, in the browser.",
     "mcp": "Serve memory to one agent over MCP on standard input and output.",
     "tokens": "Create, list and revoke bearer tokens of `serve`.",
     "topics": "Create the topics, compare them with the catalogue, or increase their partition count.",
@@ -81,6 +82,8 @@ MODULES = {
     "import": "import_memory",
 }
 """The module in commands/ of each command, if module and command have different names."""
+FUNCTIONS = {"import": "import_memory", "console": "open_console"}
+"""The function of each command, if function and command have different names."""
 
 
 class LazyCommands(click.Group):
@@ -112,7 +115,7 @@ class LazyCommands(click.Group):
             return None
         with collection_paused(), hidden_package(FASTEMBED), deferred_models("qdrant_client"):
             module = importlib.import_module(f".commands.{MODULES.get(cmd_name, cmd_name)}", __package__)
-        command: click.Command = getattr(module, "import_memory" if cmd_name == "import" else cmd_name)
+        command: click.Command = getattr(module, FUNCTIONS.get(cmd_name, cmd_name))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

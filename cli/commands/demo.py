@@ -80,7 +80,7 @@ async def _demo(settings: Settings, policy: MemoryPolicy) -> None:
             (f"{me} show turns --tenant {TENANT} --user {USER}", "the messages, word by word"),
             (f"{me} watch --from-beginning --json", "every change of a fact, as your service would read it"),
             (f"{me} doctor", "what a deployment with Kafka and Qdrant still needs"),
-            (f"{me} serve", "pages that show why memory believes this: http://127.0.0.1:8000/console"),
+            (f"{me} console", "pages in the browser that show why memory believes this"),
         ]
     )
 

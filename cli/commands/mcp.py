@@ -26,11 +26,11 @@ from ...tools.tool_port import ToolIdentity
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
-from ..output import logs
 from ..process.account import account
 from ..process.json_rpc_lines import LineError, read_line
 from ..process.line_reader import whole_lines
 from ..process.signals import until_stopped
+from ..wiring.command_runs import start_audit
 from ..wiring.memory_services import memory_services
 from ..wiring.server import ServerParts, recall_publisher, server_parts
 from ..wiring.settings import Settings
@@ -80,10 +80,7 @@ def mcp(
         tools=_named(tool_names),
         admin=True,
     )
-    try:
-        logs.open_audit(context.settings.audit_log)
-    except OSError as error:
-        raise usage(f"MEMSTREAM_AUDIT_LOG={context.settings.audit_log}: {error.strerror or error}") from error
+    start_audit(context.settings)
     raise SystemExit(run(_serve(context.settings, context.policy, identity)))
 
 

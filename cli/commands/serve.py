@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
-import socket
 import sys
 from dataclasses import replace
 
@@ -13,17 +11,11 @@ import click
 import structlog
 
 from ...api.app import Publication
-from ...api.credentials import Credentials
 from ...api.limits import Limits
-from ...memory.policies import MemoryPolicy
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
 from ..output import logs
-from ..process.garbage_collection import tune_garbage_collection
-from ..process.signals import until_stopped
-from ..wiring.http_connections import connections_that_fit
-from ..wiring.server import HttpServer, listening, read_credentials, server_parts, url_of
-from ..wiring.settings import Settings
+from ..wiring.server import ServerParts, ServerPlan, listening, read_credentials, url_of
 
 log = structlog.get_logger(__name__)
 
@@ -89,42 +81,17 @@ def serve(context: CommandContext, host: str, port: int, with_stages: bool, root
             "MEMSTREAM_CORS_ORIGINS=*: without tokens any web page could read this memory; list the allowed origins"
         )
     publication = Publication(root_path, settings.origins)
+    limits = replace(Limits(), idle_seconds=settings.keep_alive_timeout)
+
+    def began(parts: ServerParts) -> None:
+        log.info(
+            "serving",
+            url=url_of(sockets),
+            stages_here=parts.stages is not None,
+            issuer=settings.oidc_issuer,
+            tokens=None if credentials.entries is None else len(credentials.entries),
+        )
+
     with listening(host, port) as sockets:
-        raise SystemExit(run(_serve(settings, policy, credentials, publication, sockets, with_stages=with_stages)))
-
-
-async def _serve(
-    settings: Settings,
-    policy: MemoryPolicy,
-    credentials: Credentials,
-    publication: Publication,
-    sockets: list[socket.socket],
-    *,
-    with_stages: bool,
-) -> int:
-    async def serving(running: asyncio.Event, stopping: asyncio.Event) -> int:
-        async with server_parts(settings, policy, with_stages=with_stages) as services:
-            running.set()
-            log.info(
-                "serving",
-                url=url_of(sockets),
-                stages_here=services.stages is not None,
-                issuer=settings.oidc_issuer,
-                tokens=None if credentials.entries is None else len(credentials.entries),
-            )
-            limits = Limits()
-            server = HttpServer(
-                parts=services,
-                policy=policy,
-                credentials=credentials,
-                limits=replace(
-                    limits,
-                    connections=connections_that_fit(limits.connections),
-                    idle_seconds=settings.keep_alive_timeout,
-                ),
-                publication=publication,
-            )
-            tune_garbage_collection()
-            return await server.run(sockets, stopping=stopping)
-
-    return await until_stopped(serving, name="serve")
+        plan = ServerPlan(settings, policy, credentials, limits, publication, with_stages=with_stages)
+        raise SystemExit(run(plan.run(sockets, began=began, name="serve")))

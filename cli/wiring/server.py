@@ -7,9 +7,9 @@ import contextlib
 import ipaddress
 import os
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import structlog
@@ -46,11 +46,13 @@ from ...tools.audit_topic import AuditMetrics, AuditPublisher, AuditReader
 from ...tools.erasure.runs import ErasureRuns
 from ...tools.mcp_resources import UserResources
 from ..errors import usage
+from ..process.garbage_collection import tune_garbage_collection
 from ..process.policy_reader import PolicyReader
 from ..process.probe import Probe
+from ..process.signals import until_stopped
 from ..process.startup_retry import StartupRetry
 from .broker import new_log
-from .http_connections import bounded_protocol
+from .http_connections import bounded_protocol, connections_that_fit
 from .memory_services import memory_services
 from .ports import Folders, new_embedder, new_store, own_folders, tried_folders
 from .reranker import new_reranker, new_selector
@@ -336,6 +338,41 @@ class HttpServer:
             await draining.wait()
             return 0
         return await self.parts.stages.run(stopping=draining)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlan:
+    """What a command serves, and to whom."""
+
+    settings: Settings
+    policy: MemoryPolicy
+    credentials: Credentials
+    limits: Limits = field(default_factory=Limits)
+    publication: Publication = field(default_factory=Publication)
+    with_stages: bool = False
+
+    async def run(self, sockets: list[socket.socket], *, began: Callable[[ServerParts], None], name: str) -> int:
+        """Connect the parts and serve until a signal arrives. Return the exit code.
+
+        `began` is called when the parts are connected. `name` is the name of the command in the log.
+        """
+
+        async def serving(running: asyncio.Event, stopping: asyncio.Event) -> int:
+            async with server_parts(self.settings, self.policy, with_stages=self.with_stages) as parts:
+                running.set()
+                limits = replace(self.limits, connections=connections_that_fit(self.limits.connections))
+                server = HttpServer(
+                    parts=parts,
+                    policy=self.policy,
+                    credentials=self.credentials,
+                    limits=limits,
+                    publication=self.publication,
+                )
+                began(parts)
+                tune_garbage_collection()
+                return await server.run(sockets, stopping=stopping)
+
+        return await until_stopped(serving, name=name)
 
 
 def server_config(app: FastAPI, limits: Limits) -> uvicorn.Config:

@@ -97,6 +97,7 @@ WITH_STAGES = (
     ("chat",),
     ("worker", "all"),
     ("serve", "--port", "0"),
+    ("console",),
     ("mcp", *USER),
 )
 SETTINGS_ALONE = ("policies", "check")

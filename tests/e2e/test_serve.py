@@ -11,9 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
+from memstream.cli.commands import console as console_command
 from tests.support.cli_process import InProcess, Memstream
 from tests.support.kafka import free_port
 from tests.support.model_server import ModelServer, hang
+from tests.support.polling import wait_for_blocking
 from tests.support.serving import DEADLINE, Serving, serving
 from tests.support.sse import Block, streaming
 
@@ -151,3 +153,28 @@ def test_the_model_chooses_what_the_tool_recall_returns(memstream: Memstream) ->
             assert ranked["items"][0]["content"] == "Works at Stripe"
             assert ranked["missing"] == ["selection"]
             assert server.stop() == 0
+
+
+def test_the_console_opens_in_the_browser(memstream: Memstream, tmp_path: Path) -> None:
+    """The command prints the address, and gives it to the browser that the environment names."""
+    browser = tmp_path / "browser"
+    browser.write_text('#!/bin/sh\necho "$1" > opened\n')
+    browser.chmod(0o755)
+    opened = tmp_path / "opened"
+    with memstream.started("console", env={"BROWSER": str(browser)}) as process:
+        address = wait_for_blocking(
+            lambda: opened.exists() and opened.read_text().strip(), "the browser", deadline=DEADLINE
+        )
+        page = httpx.get(address, timeout=30)
+        assert (page.status_code, "First steps" in page.text) == (200, True)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE) == 0
+        assert process.stdout is not None
+        assert process.stdout.read().decode() == f"{address}\n"
+
+
+def test_the_console_needs_no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in console_command.SCREENS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    assert console_command._open("http://127.0.0.1:1/console") is False
