@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..recall.paging import Page
 from ..recall.record_filters import RecordSelection
 from ..recall.record_reader import RecordReader
 from ..schemas.blocks import OwnerBlock, SessionHoldings
@@ -55,6 +56,12 @@ class TasksPage(_Page):
     items: list[ProspectiveTask]
 
 
+def groups_shown(page: Page[MemoryGroup], caller: Caller) -> Page[MemoryGroup]:
+    """Return the groups with the members that the caller may see."""
+    shown = (each.model_copy(update={"members": tuple(filter(caller.sees, each.members))}) for each in page.items)
+    return Page(tuple(shown), page.next)
+
+
 def router(*, record_reader: RecordReader, credentials: Credentials) -> APIRouter:
     routes = APIRouter(responses={404: {"description": "There is no such record that the caller may see."}})
     reader = Depends(caller_with(credentials, "memory:read"))
@@ -86,9 +93,8 @@ def router(*, record_reader: RecordReader, credentials: Credentials) -> APIRoute
         """Returns the groups of the tenant or, with an owner, the groups of which this user or agent is a member. A
         token that is bound to users sees no other members."""
         found = record_reader.groups(query.selection(caller), limit=query.limit, cursor=query.cursor)
-        page = await within_bounds(found)
-        shown = [each.model_copy(update={"members": tuple(filter(caller.sees, each.members))}) for each in page.items]
-        return GroupsPage(items=shown, next=page.next)
+        page = groups_shown(await within_bounds(found), caller)
+        return GroupsPage(items=list(page.items), next=page.next)
 
     @routes.get("/v1/sessions/{session_id:path}/holdings", tags=["sessions"], summary="Holdings of a session")
     async def holdings(

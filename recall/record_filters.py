@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from pydantic import JsonValue
 from qdrant_client import models
 
-from ..adapters.vectors.conditions import any_of, equals, since, until
+from ..adapters.vectors.conditions import any_of, before, equals, since, until
 from ..schemas.facts import FactState
 from ..schemas.observations import Category
 from ..schemas.turns import SENSITIVITIES, Owner, Sensitivity, up_to
@@ -66,13 +66,16 @@ class RecordSelection:
     recorded_from: datetime | None = None
     recorded_to: datetime | None = None
     """`recorded_from` and `recorded_to` limit the recording time of facts and episodes. Both bounds are included."""
+    said_from: datetime | None = None
+    said_before: datetime | None = None
+    """`said_from` and `said_before` limit the time of turns. The second bound is excluded."""
 
     def __post_init__(self) -> None:
         if not self.tenant_id:
             raise ValueError("a read needs a tenant")
         if self.state is not None and self.state not in (*get_args(FactState), ALL, EVERY):
             raise ValueError(f"unknown state {self.state!r}")
-        times = ("as_of", "known_at", "recorded_from", "recorded_to")
+        times = ("as_of", "known_at", "recorded_from", "recorded_to", "said_from", "said_before")
         for name, moment in ((name, getattr(self, name)) for name in times):
             if moment is not None and moment.tzinfo is None:
                 raise ValueError(f"{name} needs a time zone")
@@ -148,6 +151,16 @@ def tasks_waiting_filter(selection: RecordSelection) -> models.Filter:
 def messages_filter(selection: RecordSelection) -> models.Filter:
     agent = [] if selection.agent_id is None else [equals("agent_id", selection.agent_id)]
     return models.Filter(must=[*_in_session(selection), *agent])
+
+
+def first_messages_filter(selection: RecordSelection) -> models.Filter:
+    """Match the first message of each turn in the time of the selection. Further messages may have other times."""
+    said: list[models.Condition] = [equals("message_index", 0)]
+    if selection.said_from is not None:
+        said.append(since("occurred_at", selection.said_from))
+    if selection.said_before is not None:
+        said.append(before("occurred_at", selection.said_before))
+    return models.Filter(must=[messages_filter(selection), *said])
 
 
 # ------------------------------------------------------------------------------------------------ conditions

@@ -41,6 +41,7 @@ from .record_filters import (
     digests_filter,
     episodes_filter,
     facts_filter,
+    first_messages_filter,
     member_filter,
     messages_filter,
     owned_filter,
@@ -149,13 +150,11 @@ class RecordReader:
             raise ValueError(f"the limit must be 1 to {TURNS_MAX} turns, not {limit}")
         if not await self._existing.has(TURNS):
             return Page(())
-        first = equals("message_index", 0)
-        where = messages_filter(selection)
         heads = await read_page(
             self._store,
             TURNS,
             tenant_id=selection.tenant_id,
-            where=models.Filter(must=[where, first]),
+            where=first_messages_filter(selection),
             order_by=_MESSAGE.order_by,
             limit=limit,
             cursor=cursor,
@@ -164,7 +163,7 @@ class RecordReader:
         for head in heads.items:
             message = StoredMessage.from_payload(head.payload)
             turns[_turn(message)] = [message]
-        for message in await self._further(selection, where, turns):
+        for message in await self._further(selection, messages_filter(selection), turns):
             turns[_turn(message)].append(message)
         return Page(tuple(_logged(messages) for messages in turns.values()), heads.next)
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import Field
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...recall.profile import ProfileReader
 from ...recall.provenance import FactTracer, ProvenanceChain
@@ -26,11 +24,11 @@ from ..problems import not_found
 from ..records import FactQuery, FactsQuery, within_bounds
 from ..reviews import FactReviews, ReviewAccepted, ReviewQuery, Verdict
 from ..scopes import Scope
-from .pages import ConsolePages, address, asked, checked_model, console_root
+from .as_commands import as_commands, owner_arguments
+from .pages import ConsolePages, Noticed, asked, checked_model
 from .shown_text import TextPiece, pieces_with
 
 STATES: Final = ("active", "pending", "quarantined", "superseded", "invalidated", "expired", "forgotten", "all")
-Notice = Literal["applied", "accepted"]
 Action = Literal["approve", "reject", "confirm", "edit", "supersede", "forget"]
 REVIEWED: Final = ("quarantined", "pending")
 """States of facts that a person may approve or reject."""
@@ -57,8 +55,12 @@ _RIGHTS: Final[Mapping[Action, tuple[Scope, Sequence[str]]]] = {
 """Scope that an action needs, and the states of the facts to which the page offers it. The stage decides."""
 
 
-class FactPageQuery(FactQuery):
-    notice: Annotated[Notice | None, Field(description="Result of the form that led here.")] = None
+class FactPageQuery(FactQuery, Noticed):
+    """Query of the screen Fact."""
+
+
+class FactListQuery(FactsQuery, Noticed):
+    """Query of the list of facts. In the states `quarantined` and `pending` the list is the review."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def router(
 
     @routes.get("/facts")
     async def facts(request: Request, caller: Caller = reader) -> Response:
-        query = asked(FactsQuery, request)
+        query = asked(FactListQuery, request)
         selection = query.facts(caller, profiles=profiles)
         page = await within_bounds(record_reader.facts(selection, limit=query.limit, cursor=query.cursor))
         return pages.page(
@@ -115,6 +117,23 @@ def router(
             owner=selection.owner,
             states=STATES,
             sensitivities=SENSITIVITIES,
+            reviews=query.state in REVIEWED and "memory:review" in caller.scopes,
+            commands=as_commands(
+                request,
+                "facts",
+                query,
+                cli=[
+                    "show",
+                    "facts",
+                    "--tenant",
+                    selection.tenant_id,
+                    *owner_arguments(selection.owner),
+                    "--state",
+                    query.state,
+                    "--subject",
+                    query.subject,
+                ],
+            ),
         )
 
     @routes.get("/facts/{fact_id}")
@@ -132,29 +151,28 @@ def router(
             fact=chain.fact,
             chain=chain,
             tenant=ref.tenant_id,
+            query=query,
             ceiling=query.ceiling,
-            notice=query.notice,
             versions=_versions(chain, others),
             sources=_sources(chain),
             others=others,
             actions=_offered(caller, chain.fact),
+            commands=as_commands(
+                request, f"facts/{fact_id}/trace", query, cli=["trace", fact_id, "--tenant", ref.tenant_id]
+            ),
         )
 
     @routes.post("/facts/{fact_id}/{action}")
     async def act(request: Request, fact_id: RecordId, action: Action, caller: Caller = reader) -> Response:
         form = await pages.forms.form(request)
-        ceiling, tenant = form.pop("ceiling", None), form.get("tenant_id")
+        back = form.pop("back", None)
         caller.require(_RIGHTS[action][0])
         if action in VERDICTS:
             answer = await reviews.decide(VERDICTS[action], fact_id, checked_model(ReviewQuery, form), caller)
-            waits = isinstance(answer, ReviewAccepted)
-        else:
-            route = EDITS[action]
-            done = await edits.send(route, checked_model(body_model(route), form), caller, fact_id)
-            waits = done.result is None
-        notice: Notice = "accepted" if waits else "applied"
-        query = {"tenant_id": tenant, "ceiling": ceiling, "notice": notice}
-        return RedirectResponse(address(console_root(request), f"facts/{fact_id}", query), HTTPStatus.SEE_OTHER)
+            return pages.done(request, back, waits=isinstance(answer, ReviewAccepted))
+        route = EDITS[action]
+        done = await edits.send(route, checked_model(body_model(route), form), caller, fact_id)
+        return pages.done(request, back, waits=done.result is None)
 
     return routes
 

@@ -23,6 +23,7 @@ from ..context import ContextQuery
 from ..credentials import Caller
 from ..owner_params import Id
 from ..recall import LimitOf, RecallQuery, checked
+from .as_commands import as_commands
 from .pages import ConsolePages, asked, checked_model
 
 RECALL_REASONS: Final[Mapping[OmissionReason, str]] = {
@@ -92,6 +93,23 @@ def router(
             limit=wanted.limit,
             recall_reasons=RECALL_REASONS,
             context_reasons=CONTEXT_REASONS,
+            commands=as_commands(
+                request,
+                "recall",
+                query.recall_query(),
+                sent=True,
+                cli=[
+                    "recall",
+                    "--tenant",
+                    about.tenant_id,
+                    "--user",
+                    about.user_id,
+                    "--session",
+                    query.session_id,
+                    "--cue",
+                    query.cue,
+                ],
+            ),
             texts={each.item.id: each.item.content for each in recalled.items}
             | {each.memory.item.id: each.memory.item.content for each in recalled.left_out},
             **values,

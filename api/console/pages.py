@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_origin
+from typing import Annotated, Any, Final, Literal, TypeVar, get_origin
 from urllib.parse import quote, urlencode
 
 from fastapi import Request
@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from ...memory.facts.reasons import sentence
@@ -23,7 +23,7 @@ from ...schemas.errors import StageError
 from ..credentials import Caller, bearer_token
 from ..problems import Problem, audit_denied, field_errors, invalid, of_port
 from .shown_text import shown
-from .sign_in import PATH, FormGuard, forget
+from .sign_in import PATH, FormGuard, forget, return_path
 
 FOLDER: Final = Path(__file__).parent
 CONTENT_POLICY: Final = "; ".join(
@@ -49,8 +49,16 @@ HEADERS: Final[Mapping[str, str]] = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+NOTICE: Final = "notice"
+Notice = Literal["applied", "accepted"]
 M = TypeVar("M", bound=BaseModel)
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class Noticed(BaseModel):
+    """Query of a page to which a form may lead."""
+
+    notice: Annotated[Notice | None, Field(description="Result of the form that led here.")] = None
 
 
 class ConsolePages:
@@ -87,6 +95,7 @@ class ConsolePages:
         text = self._templates.get_template(template).render(
             values,
             link=link,
+            here=_here(request, but=NOTICE),
             caller=caller,
             can=frozenset() if caller is None else caller.scopes,
             signed_in=self._signs_in and caller is not None,
@@ -128,17 +137,30 @@ class ConsolePages:
         response.headers.update({name: value for name, value in problem.headers.items() if name == "Retry-After"})
         return response
 
+    def done(self, request: Request, back: str | None, *, waits: bool) -> Response:
+        """Lead back to the page of a form, which then shows the result, so that a reload sends nothing again. `waits`:
+        the change is in the log, and no stage has applied it in time."""
+        path = return_path(back)
+        mark = urlencode({NOTICE: "accepted" if waits else "applied"})
+        root = console_root(request).removesuffix(PATH)
+        return RedirectResponse(f"{root}{path}{'&' if '?' in path else '?'}{mark}", HTTPStatus.SEE_OTHER)
+
     def _to_sign_in(self, request: Request, problem: Problem) -> Response:
         ended = bearer_token(request.headers) is not None
         if ended:
             audit_denied(problem, request)
-        path = request.url.path.removeprefix(str(request.scope.get("root_path", "")))
-        back = f"{path}?{request.url.query}" if request.url.query else path
-        query = {"next": back if request.method == "GET" else PATH} | ({"ended": "1"} if ended else {})
+        query = {"next": _here(request) if request.method == "GET" else PATH} | ({"ended": "1"} if ended else {})
         response = RedirectResponse(address(console_root(request), "sign-in", query), HTTPStatus.SEE_OTHER)
         if ended:
             forget(response, request)
         return response
+
+
+def _here(request: Request, *, but: str = "") -> str:
+    """Return path and query of a page without the prefix of the server, and without the parameter `but`."""
+    path = request.url.path.removeprefix(str(request.scope.get("root_path", "")))
+    query = "&".join(each for each in request.url.query.split("&") if each and each.partition("=")[0] != but)
+    return f"{path}?{query}" if query else path
 
 
 def console_root(request: Request) -> str:

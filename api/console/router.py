@@ -22,7 +22,7 @@ from ..problems import Problem, audit_denied, not_found
 from ..recall import LimitOf
 from ..reviews import FactReviews
 from ..worker_health import Readiness
-from . import fact_pages, lab_pages, trail_pages
+from . import fact_pages, held_pages, lab_pages, trail_pages
 from .pages import FOLDER, ConsolePages, address, console_root
 from .sign_in import PATH, check_same_site, checked_token, forget, read_form, remember, return_path
 from .trail_pages import ReadLags, known_lags
@@ -127,6 +127,8 @@ def router(
             reviews=reviews,
         )
     )
+
+    routes.include_router(held_pages.router(pages, reader, record_reader=record_reader, edits=edits))
 
     routes.include_router(
         trail_pages.router(pages, reader, record_reader=record_reader, turn_tracer=turn_tracer, lags=lags)

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from memstream.recall import turn_search
 from memstream.schemas import ids
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.observations import ObservedBy, RefusedStatement, RefusedStatements
@@ -133,6 +134,61 @@ def test_a_session_is_a_filter(run: Run, world: ConsoleWorld) -> None:
         run(world.memory.message("hello", user="sessions", session=session, turn=f"of {session}"))
     page = page_of(run(read(world, "trail", user_id="sessions", session_id="s/2")))
     assert [*stages(page)] == ["of s/2"]
+
+
+def test_the_trail_is_searched_by_words_days_and_stage(run: Run, world: ConsoleWorld) -> None:
+    async def said(text: str, day: int, **more: Any) -> None:
+        await world.memory.message(text, user="search", turn=f"d{day}", occurred_at=NOW + timedelta(days=day), **more)
+
+    for day, text in enumerate(("I like TEA", "the weather", "Straße und tea", "bye")):
+        run(said(text, day))
+    run(said("the answer says coffee", 1, message_index=1, role="assistant"))
+    run(
+        world.learnt(
+            "Works at Stripe", user="search", turn="observed", message={"occurred_at": NOW - timedelta(days=9)}
+        )
+    )
+    for query, turns in (
+        ({"words": "tea"}, ["d2", "d0"]),
+        ({"words": "COFFEE weather"}, ["d1"]),
+        ({"words": "strasse TEA"}, ["d2"]),
+        ({"words": "tea", "limit": 1}, ["d2"]),
+        ({"since": "2026-11-21", "until": "2026-11-22"}, ["d2", "d1"]),
+        ({"until": "2026-11-20"}, ["d0", "observed"]),
+        ({"until": "9999-12-31", "words": "bye"}, ["d3"]),
+        ({"stage": "observed"}, ["observed"]),
+        ({"words": "nothing like this"}, []),
+    ):
+        assert [*stages(page_of(run(read(world, "trail", user_id="search", **query))))] == turns, query
+    for wrong in (
+        {"since": "yesterday"},
+        {"until": "0"},
+        {"since": "2026-02-30"},
+        {"stage": "done"},
+        {"words": "x" * 501},
+    ):
+        assert run(read(world, "trail", user_id="search", **wrong)).status_code == 422, wrong
+    none = page_of(run(read(world, "trail", user_id="search", words="nothing")))
+    assert "No recorded turn matches" in words(none, ".empty")
+
+
+def test_a_search_reads_a_limited_number_of_turns(
+    run: Run, world: ConsoleWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page without a match leads to the next one, with the same search."""
+    monkeypatch.setattr(turn_search, "READ_MAX", 2 * turn_search.TURNS_MAX)
+    for number in range(5):
+        at = NOW - timedelta(minutes=number)
+        run(world.memory.message(f"word{number}", user="many", turn=f"t{number}", occurred_at=at))
+    first = page_of(run(read(world, "trail", user_id="many", words="word4", limit=2)))
+    assert "Older turns follow" in words(first, ".empty")
+    more = str(first.css_first("a.button").attributes["href"])
+
+    async def follow() -> Any:
+        async with called(world.app, token="all") as client:
+            return await client.get(more)
+
+    assert [*stages(page_of(run(follow())))] == ["t4"]
 
 
 def test_an_empty_trail_says_what_to_do(run: Run, world: ConsoleWorld) -> None:
