@@ -342,7 +342,7 @@ class HttpServer:
 
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """What a command serves, and to whom."""
+    """Server of a command: its settings, policy, credentials, limits and address."""
 
     settings: Settings
     policy: MemoryPolicy
