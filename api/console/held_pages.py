@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -38,7 +38,7 @@ class HeldListQuery(HeldQuery, Noticed):
 def router(pages: ConsolePages, reader: Caller, *, record_reader: RecordReader, edits: EditSender) -> APIRouter:
     routes = APIRouter(route_class=pages.route_class(), include_in_schema=False)
 
-    def listed(request: Request, kind: Kind, query: HeldQuery, caller: Caller, **values: object) -> Response:
+    def listed(request: Request, kind: Kind, query: HeldQuery, caller: Caller, **values: Any) -> Response:
         selection = query.selection(caller)
         return pages.page(
             request,
