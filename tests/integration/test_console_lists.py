@@ -104,8 +104,8 @@ def test_what_a_caller_may_not_see_is_not_in_the_lists(run: Run, world: ConsoleW
     run(records(world, "Only for acme", "u1"))
     run(records(world, "Only for rival", "u1", tenant="rival"))
     secret = {"owner": Owner(scope="user", id="u1"), "sensitivity": "secret"}
-    run(world.memory.task("A hidden task", **secret))
-    run(world.memory.block("A hidden block", **secret))
+    run(world.memory.task("A covert task", **secret))
+    run(world.memory.block("A covert block", **secret))
     both = (Owner(scope="user", id="u1"), Owner(scope="user", id="u2"))
     run(world.memory.group("of both", members=both))
     for page in LISTS:
@@ -115,11 +115,11 @@ def test_what_a_caller_may_not_see_is_not_in_the_lists(run: Run, world: ConsoleW
         mine = run(read(world, page, user_id="u1")).text
         assert "Only for acme" in mine
         assert "Only for rival" not in mine
-        assert "hidden" not in mine
+        assert "covert" not in mine
         assert "Only for acme" not in run(read(world, page, "bound")).text
     groups = page_of(run(read(world, "groups", "bound")))
     assert [each.text().strip() for each in groups.css(".records .tag")] == ["user u2"]
-    assert "A hidden task" in run(read(world, "tasks", user_id="u1", ceiling="secret")).text
+    assert "A covert task" in run(read(world, "tasks", user_id="u1", ceiling="secret")).text
 
 
 @pytest.mark.parametrize("page", LISTS)
@@ -242,7 +242,8 @@ def test_a_page_is_shown_as_commands(
     async def request() -> Any:
         async with called(world.app, token="all") as client:
             path = arguments[-1].removeprefix("http://localhost")
-            return await (client.get(path) if body is None else client.post(path, content=body))
+            sent = {"Content-Type": "application/json"}
+            return await (client.get(path) if body is None else client.post(path, content=body, headers=sent))
 
     answer = run(request())
     assert answer.status_code == 200, answer.text
