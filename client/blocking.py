@@ -14,6 +14,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from pydantic import JsonValue
 
 from ..schemas.digests import Digest
+from ..schemas.export import FileFormat
 from ..schemas.facts import Fact
 from ..schemas.imports import ImportReport
 from ..schemas.profile import Profile
@@ -105,6 +106,10 @@ class BlockingMemory:
         finally:
             if self._loop.is_running():
                 self._wait(lines.aclose())
+
+    def export_file(self, path: str | Path, /, *, format: FileFormat = "ndjson", **fields: JsonValue) -> None:
+        """Write an export to a new file or folder; see `Api.export_file`."""
+        self._wait(self._memory.api.export_file(path, format=format, **fields))
 
     def import_file(self, path: str | Path, /, **fields: JsonValue) -> ImportReport:
         """Import a file that an export wrote; see `Api.import_file`."""

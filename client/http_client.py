@@ -18,6 +18,7 @@ import httpx
 from pydantic import BaseModel, Field, JsonValue
 
 from ..schemas.digests import Digest
+from ..schemas.export import FileFormat
 from ..schemas.facts import Fact
 from ..schemas.imports import ImportReport
 from ..schemas.profile import Profile
@@ -38,6 +39,7 @@ from .errors import (
     translate_errors,
 )
 from .export import ExportCalls, export_lines
+from .export_file import export_to_file
 from .imports import import_file
 from .turns import Privacy, TurnLike, encode_turn
 
@@ -246,6 +248,13 @@ class Api(Edits):
         the server sends nothing for the time limit of a call.
         """
         return export_lines(ExportCalls(self.http, self.timeout, error_of), long_names(fields))
+
+    async def export_file(self, path: str | Path, /, *, format: FileFormat = "ndjson", **fields: JsonValue) -> None:
+        """Write an export to a new file, or to a folder of notes (markdown, obsidian). See `export` for `fields`.
+
+        It gets its name when it is complete. Raises FileExistsError if it exists.
+        """
+        await export_to_file(self.export(**fields), Path(path), format)
 
     async def import_file(self, path: str | Path, /, **fields: JsonValue) -> ImportReport:
         """Import a file that an export wrote, in parts. A part is sent again until the server has answered; records

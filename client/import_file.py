@@ -9,20 +9,22 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from ..schemas.front_door.json_text import BOM, DEPTH_MAX
-from ..schemas.imports import ImportFault
+from ..schemas.imports import ImportFault, ImportReport
 
 LINE_MAX: Final = 8 * 1024 * 1024
 """Maximum length of a line or list item. The longest line is a turn with the vectors of 64 messages."""
 CHUNK: Final = 1024 * 1024
 _OUTSIDE: Final = re.compile(rb'["{}\[\]]')
 _INSIDE: Final = re.compile(rb'["\\]')
+HEADER: Final = "data/export.ndjson"
+"""The file with the header of an export in a folder of notes."""
 _FILL: Final = b" \t\r\n,"
 
 
@@ -32,39 +34,62 @@ class ImportRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FileLine:
-    """A line of an NDJSON file, or an item of a JSON list. `end` and `last`: the offset in the file behind it, and the
-    number of its last line."""
+    """A line of an NDJSON file, an item of a JSON list, a row of a database, or a note. `end` and `last`: the offset in
+    the source behind it, and the number of its last line. `place`: its file and line, if the source is a folder."""
 
     number: int
     text: bytes
     end: int
     last: int
+    place: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ImportSource:
-    """An open file of an import, or the body of a request. `name`: for errors."""
+    """An open file of an import, a folder of notes, or the body of a request. `name`: for errors."""
 
     name: str
     file: BinaryIO
+    """The file itself, or the file with the header of a folder."""
     path: Path | None = None
     """None: the body of a request."""
+    is_folder: bool = False
 
     @property
     def size(self) -> int:
+        """The size of the file with which the source begins."""
         return os.fstat(self.file.fileno()).st_size
 
 
 @contextmanager
 def opened_source(path: Path, *, name: str | None = None) -> Iterator[ImportSource]:
-    """Open a file to read it. Raises ImportRefused for anything else than a regular file."""
+    """Open a file to read it, or a folder of notes. Raises ImportRefused for anything else."""
     try:
+        if path.is_dir():
+            if not (path / HEADER).exists():
+                raise ImportRefused(f"{path} is a folder without {HEADER}: name a file, or the folder of an export")
+            with opened_source(path / HEADER, name=name or str(path)) as header:
+                yield replace(header, path=path, is_folder=True)
+            return
         if not stat.S_ISREG(path.stat().st_mode):  # before it is opened: a named pipe would wait for a writer
             raise ImportRefused(f"{path} is not a regular file: name the file of an export")
         with path.open("rb") as file:
             yield ImportSource(name or str(path), file, path)
     except OSError as error:
         raise ImportRefused(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def located(report: ImportReport, lines: Iterable[FileLine]) -> ImportReport:
+    """Return a report in which each error of these lines names the file of its line."""
+    places = {each.number: each.place for each in lines if each.place is not None}
+    if not places or not report.errors:
+        return report
+
+    def in_its_file(fault: ImportFault) -> ImportFault:
+        file, line = places.get(fault.line) or (fault.file, fault.line)
+        return fault.model_copy(update={"file": file, "line": line})
+
+    return report.model_copy(update={"errors": tuple(map(in_its_file, report.errors))})
 
 
 def read_ndjson(source: ImportSource, end: int, number: int) -> Iterator[FileLine | ImportFault]:

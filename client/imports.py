@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from ..schemas.imports import ImportFault, ImportReport
 from .answers import decode
-from .import_file import FileLine, ImportRefused, opened_source
+from .import_file import FileLine, ImportRefused, located, opened_source
 from .import_formats import format_of
 
 PATH: Final = "/v1/import"
@@ -39,7 +39,7 @@ async def import_file(
             answer = await call(
                 "POST", PATH, params=params, content=body, headers={"Content-Type": "application/x-ndjson"}
             )
-            report = report.plus(decode(ImportReport, answer))
+            report = report.plus(located(decode(ImportReport, answer), part))
     return report
 
 

@@ -23,6 +23,10 @@ EXPORT_VERSION: Final = 1
 """Major version of the format. Within a major version, lines may gain kinds and fields, and lose none."""
 LINKS_MAX = 4_096
 ExportFormat = Literal["ndjson", "json"]
+"""Formats that a server streams."""
+NotesFormat = Literal["markdown", "obsidian"]
+FileFormat = Literal[ExportFormat, "sqlite", NotesFormat]
+"""Formats that a command or a client writes from the stream."""
 RecordKind = Literal[
     "fact",
     "fact_change",

@@ -10,17 +10,17 @@ from typing import get_args
 
 import click
 
-from ...recall.export.encoding import closing, further, opening
 from ...recall.export.exporter import MemoryExporter
 from ...recall.export.request import ExportCursor, ExportRequest
 from ...schemas.archive import ArchivedText
 from ...schemas.cloudevents import rfc3339
-from ...schemas.export import ExportFormat, RecordKind
+from ...schemas.export import FileFormat, NotesFormat, RecordKind
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
-from ..output import console, export_progress
-from ..output.part_file import PartFile
+from ..output import console, export_file, export_progress
+from ..output.export_file import ExportFile
+from ..output.part_file import check_target
 from ..wiring.ports import NoUsage, new_embedder, open_ports
 from ..wiring.settings import Settings
 
@@ -30,16 +30,16 @@ from ..wiring.settings import Settings
 @click.option(
     "--format",
     "form",
-    type=click.Choice(get_args(ExportFormat)),
+    type=click.Choice(get_args(FileFormat)),
     default="ndjson",
     show_default=True,
-    help="One record per line, or the same lines as one JSON list.",
+    help="One record per line, one JSON list, a SQLite database, or a folder of notes.",
 )
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     required=True,
-    help="The file to write. It must not exist.",
+    help="The file or folder to write. It must not exist.",
 )
 @click.option("--embeddings", is_flag=True, help="Also export the vectors of facts, episodes and messages.")
 @click.option("--no-conversations", is_flag=True, help="Leave out the turns of the session log.")
@@ -50,7 +50,7 @@ def export(
     user: str | None,
     scope: str | None,
     owner_id: str | None,
-    form: ExportFormat,
+    form: FileFormat,
     out: Path,
     embeddings: bool,
     no_conversations: bool,
@@ -59,6 +59,8 @@ def export(
 
     If the command is stopped, run it again with the same options: it continues PATH.part.
     """
+    if embeddings and form in get_args(NotesFormat):
+        raise usage("notes have no vectors: leave out --embeddings, or export as ndjson, json or sqlite")
     request = ExportRequest(
         tenant,
         owner=options.owner_of(user=user, scope=scope, owner_id=owner_id),
@@ -69,30 +71,40 @@ def export(
     )
     if not out.parent.is_dir():
         raise usage(f"the folder {out.parent} does not exist")
+    check_target(out)
     done = run(_export(context.settings, request, form, out))
     console.say(f"exported {_listed(done.counts)} to {out}, as of {rfc3339(done.at)}")
 
 
-async def _export(settings: Settings, request: ExportRequest, form: ExportFormat, out: Path) -> ExportCursor:
+async def _export(settings: Settings, request: ExportRequest, form: FileFormat, out: Path) -> ExportCursor:
     selection = f"{form} {request.digest()}"
     embedder = await _embedder_name(settings) if request.embeddings else ""
     async with open_ports(settings, purpose="export") as ports:
         exporter = MemoryExporter(store=ports.store, log=ports.log, embedder=embedder, may_show=_always, now=_now)
         totals = await exporter.totals(request)
-        with PartFile.opened(out, selection=selection) as file, _advising(file), export_progress.shown(totals) as show:
-            cursor = await _begun(exporter, request, form, file)
-            async with aclosing(exporter.pages(request, cursor)) as pages:
-                async for page in pages:
-                    kind, cursor = cursor.kind, page.cursor
-                    file.write(further(form, page.lines), cursor.token(request))
-                    if kind is not None:
-                        show(kind, cursor)
-            file.finish(closing(form, exporter.end(cursor)))
+        with export_file.opened(out, form, selection=selection) as file, _advising(file):
+            cursor = await _pages(exporter, request, file, totals)
+            file.finish(exporter.end(cursor))
         return cursor
 
 
+async def _pages(
+    exporter: MemoryExporter, request: ExportRequest, file: ExportFile, totals: Mapping[RecordKind, int]
+) -> ExportCursor:
+    """Write all pages, and return the last cursor."""
+    cursor = await _begun(exporter, request, file)
+    with export_progress.shown(totals) as show:
+        async with aclosing(exporter.pages(request, cursor)) as pages:
+            async for page in pages:
+                kind, cursor = cursor.kind, page.cursor
+                file.write(page.lines, cursor.token(request))
+                if kind is not None:
+                    show(kind, cursor)
+    return cursor
+
+
 @contextmanager
-def _advising(file: PartFile) -> Iterator[None]:
+def _advising(file: ExportFile) -> Iterator[None]:
     """Say how to continue if the export ends early."""
     try:
         yield
@@ -110,16 +122,16 @@ async def _embedder_name(settings: Settings) -> str:
     return embedder.identity.name
 
 
-async def _begun(exporter: MemoryExporter, request: ExportRequest, form: ExportFormat, file: PartFile) -> ExportCursor:
+async def _begun(exporter: MemoryExporter, request: ExportRequest, file: ExportFile) -> ExportCursor:
     """Return the cursor of an earlier, interrupted run, or begin a new export."""
     if file.cursor is None:
         cursor = await exporter.begin(request)
-        file.write(opening(form, exporter.header(request, cursor)), cursor.token(request))
+        file.begin(exporter.header(request, cursor), cursor.token(request))
         return cursor
     try:
         cursor = ExportCursor.read(file.cursor, request)
     except ValueError:
-        raise usage(f"{file.state} is damaged: delete it and {file.part}, and export again") from None
+        raise usage(f"the cursor of {file.part} is damaged: delete {file.part}*, and export again") from None
     console.advice(f"continues {file.part} after {sum(cursor.counts.values())} records, as of {rfc3339(cursor.at)}")
     return cursor
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ...client.import_file import FileLine, ImportRefused, ImportSource, opened_source
+from ...client.import_file import FileLine, ImportRefused, ImportSource, located, opened_source
 from ...client.import_formats import FORMAT_NAMES, GivenFormat, ImportFormat, format_of
 from ...memory.erasures import ErasedUsers
 from ...memory.policies import MemoryPolicy
@@ -34,7 +34,7 @@ PAGE_BYTES = 4 * 1024 * 1024
 
 
 @click.command("import")
-@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("path", type=click.Path(path_type=Path))
 @click.option(
     "--format",
     "form",
@@ -98,10 +98,12 @@ async def _import(
     if plan.dry_run:
         report = ImportReport()
         for page in _pages(source, form, end=0, line=0):
-            report = report.plus(page.faults()).plus(read_page(plan, page.lines, secrets, ErasedUsers()).tally.report())
+            done = read_page(plan, page.lines, secrets, ErasedUsers()).tally.report()
+            report = report.plus(page.report(done))
         return report
     start_audit(settings)
-    state = ImportState.of(path, plan.source)
+    size = form.size(source)
+    state = ImportState.of(path, plan.source, size)
     if state.line:
         console.advice(f"continues after line {state.line} of {path}")
     async with local_stages(settings, policy, purpose="import") as ports:
@@ -114,10 +116,10 @@ async def _import(
             now=utc_now,
             secrets=secrets,
         )
-        with import_progress.shown(source.size) as show:
+        with import_progress.shown(size) as show:
             for page in _pages(source, form, end=state.end, line=state.line):
                 done = await importer.page(plan, page.lines, caller=f"cli:{account()}", patience=PATIENCE)
-                report = state.report.plus(page.faults()).plus(done)
+                report = state.report.plus(page.report(done))
                 state.note(end=page.end, line=page.line, report=report)
                 show(page.end, report)
     state.finish()
@@ -130,16 +132,21 @@ class _Page:
 
     end: int
     line: int
-    lines: list[ImportLine] = field(default_factory=list)
+    read: list[FileLine] = field(default_factory=list)
     errors: list[ImportFault] = field(default_factory=list)
     size: int = 0
 
     @property
     def full(self) -> bool:
-        return len(self.lines) >= PAGE_LINES or self.size >= PAGE_BYTES or len(self.errors) >= PAGE_LINES
+        return len(self.read) >= PAGE_LINES or self.size >= PAGE_BYTES or len(self.errors) >= PAGE_LINES
 
-    def faults(self) -> ImportReport:
-        return ImportReport(errors=tuple(self.errors))
+    @property
+    def lines(self) -> list[ImportLine]:
+        return [ImportLine(each.number, each.text) for each in self.read]
+
+    def report(self, done: ImportReport) -> ImportReport:
+        """Return the result of the page, with the lines that could not be read."""
+        return ImportReport(errors=tuple(self.errors)).plus(located(done, self.read))
 
 
 def _pages(source: ImportSource, form: ImportFormat, *, end: int, line: int) -> Iterator[_Page]:
@@ -150,7 +157,7 @@ def _pages(source: ImportSource, form: ImportFormat, *, end: int, line: int) -> 
         if isinstance(each, ImportFault):
             page.errors.append(each)
         else:
-            page.lines.append(ImportLine(each.number, each.text))
+            page.read.append(each)
             page.end, page.line, page.size = each.end, each.last, page.size + len(each.text)
             complete = is_end(each.text)
         if page.full:

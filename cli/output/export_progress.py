@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 from ...recall.export.request import ExportCursor
 from ...schemas.export import RecordKind
@@ -18,6 +18,10 @@ from . import console
 
 LINE_SECONDS: Final = 5.0
 """Seconds between two plain lines."""
+
+
+def _columns() -> tuple[ProgressColumn, ...]:
+    return TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
 
 
 class Shown(Protocol):
@@ -38,8 +42,7 @@ def shown(totals: Mapping[RecordKind, int]) -> Iterator[Shown]:
 
 @contextmanager
 def _bar(totals: Mapping[RecordKind, int]) -> Iterator[Shown]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True, highlight=False)) as progress:
+    with Progress(*_columns(), console=Console(stderr=True, highlight=False)) as progress:
         task = progress.add_task("export", total=sum(totals.values()))
 
         def show(kind: RecordKind, cursor: ExportCursor) -> None:
@@ -60,6 +63,25 @@ class _Lines:
         self._last = time.monotonic()
         total = self.totals.get(kind)
         console.advice(f"{kind}: {_done(kind, cursor)}" + ("" if total is None else f" of {total}"))
+
+
+@contextmanager
+def notes_shown() -> Iterator[Callable[[int, int], None]]:
+    """Show how many notes are written."""
+    if not sys.stderr.isatty():
+        last = time.monotonic()
+
+        def plain(done: int, total: int) -> None:
+            nonlocal last
+            if time.monotonic() - last >= LINE_SECONDS:
+                last = time.monotonic()
+                console.advice(f"notes: {done} of {total}")
+
+        yield plain
+        return
+    with Progress(*_columns(), console=Console(stderr=True, highlight=False)) as progress:
+        task = progress.add_task("notes", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def _done(kind: RecordKind, cursor: ExportCursor) -> int:

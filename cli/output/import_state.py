@@ -28,13 +28,13 @@ class ImportState:
     _kept: bool = True
 
     @classmethod
-    def of(cls, file: Path, source: str) -> Self:
-        """Read the state of an earlier, interrupted run of the same import, or begin."""
+    def of(cls, file: Path, source: str, size: int) -> Self:
+        """Read the state of an earlier, interrupted run of the same import, or begin. `size`: size of the source."""
         path = file.with_name(f"{file.name}.import")
         state = cls(path, source)
         try:
             known = json.loads(path.read_bytes()[:STATE_MAX])
-            if known["source"] == source and 0 <= known["end"] <= file.stat().st_size:
+            if known["source"] == source and 0 <= known["end"] <= size:
                 state.end, state.line = int(known["end"]), int(known["line"])
                 state.report = ImportReport.from_payload(known["report"])
         except (OSError, ValueError, KeyError, TypeError, ValidationError):

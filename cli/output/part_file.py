@@ -6,7 +6,6 @@ command that is killed continues from there. An existing file is never overwritt
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
@@ -16,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from ...client.formats.final_name import give_final_name
 from ..errors import usage
 
 CHECKPOINT_BYTES: Final = 256 * 1024
 """Bytes after which the part is synced and its cursor is written."""
 STATE_MAX: Final = 256 * 1024
-_NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 @dataclass(slots=True)
@@ -41,7 +40,7 @@ class PartFile:
 
     @property
     def part(self) -> Path:
-        return self.target.with_name(f"{self.target.name}.part")
+        return part_path(self.target)
 
     @property
     def state(self) -> Path:
@@ -58,8 +57,9 @@ class PartFile:
         """Open the part of `target`. Raises CommandFailed (exit 2) if the target exists, if another process writes the
         part, or if the part belongs to something else."""
         file = cls(target, selection)
-        file._check_target()
-        file._forget_finished()
+        check_target(target)
+        if forget_finished(file.part):
+            file.state.unlink(missing_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         file._descriptor = os.open(file.part, flags, 0o600)
         try:
@@ -94,31 +94,11 @@ class PartFile:
         self._append(b"".join(self._waiting))
         self._waiting.clear()
         os.fsync(self._descriptor)
-        self._check_target()
-        try:
-            os.link(self.part, self.target)  # unlike a rename, a link never replaces a file
-            self.part.unlink()
-        except FileExistsError:
-            raise _exists(self.target) from None
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            self.part.rename(self.target)
+        give_name(self.part, self.target)
         self._finished = True
         self.state.unlink(missing_ok=True)
 
     # -------------------------------------------------------------------------------------------- within
-    def _check_target(self) -> None:
-        if os.path.lexists(self.target):
-            raise _exists(self.target)
-
-    def _forget_finished(self) -> None:
-        """Remove the part of an earlier run that was killed between its two last steps: the part has a second name, so
-        it is complete, and that file must not change."""
-        if os.path.lexists(self.part) and self.part.lstat().st_nlink > 1:
-            self.part.unlink()
-            self.state.unlink(missing_ok=True)
-
     def _lock(self) -> None:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -174,5 +154,32 @@ class PartFile:
                 raise
 
 
+def part_path(target: Path) -> Path:
+    return target.with_name(f"{target.name}.part")
+
+
+def check_target(target: Path) -> None:
+    """Raises CommandFailed (exit 2) if the target exists."""
+    if os.path.lexists(target):
+        raise _exists(target)
+
+
+def forget_finished(part: Path) -> bool:
+    """Remove the part of an earlier run that was killed between its two last steps: the part has a second name, so it
+    is complete, and that file must not change. Return whether there was one."""
+    if not os.path.lexists(part) or part.lstat().st_nlink == 1:
+        return False
+    part.unlink()
+    return True
+
+
+def give_name(part: Path, target: Path) -> None:
+    """Give a complete part its final name. Raises CommandFailed (exit 2) if the target exists."""
+    try:
+        give_final_name(part, target)
+    except FileExistsError:
+        raise _exists(target) from None
+
+
 def _exists(target: Path) -> Exception:
-    return usage(f"{target} exists; name another --out, or move the file away")
+    return usage(f"{target} exists; name another --out, or move it away")

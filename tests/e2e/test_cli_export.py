@@ -83,6 +83,7 @@ class TestUsage:
             ("export", "--tenant", "acme"),
             ("export", "--out", "a.ndjson"),
             exported("--format", "xml"),
+            exported("--format", "obsidian", "--embeddings"),
             exported("--scope", "group"),
             exported("--scope", "group", "--id", "team"),
             exported(out="nowhere/a.ndjson"),

@@ -109,7 +109,7 @@ def test_a_file_that_appears_at_the_last_moment_is_not_overwritten(
     target = tmp_path / "a.ndjson"
     with PartFile.opened(target, selection="all") as file:
         file.write(b"0\n", "1")
-        monkeypatch.setattr(PartFile, "_check_target", lambda self: target.write_text("made meanwhile"))
+        monkeypatch.setattr(os.path, "lexists", lambda _: not target.write_text("made meanwhile"))
         with pytest.raises(CommandFailed, match="exists"):
             file.finish(b"end\n")
     assert target.read_text() == "made meanwhile"

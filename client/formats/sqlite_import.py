@@ -1,0 +1,116 @@
+"""Reader of an export in a SQLite database. The file is hostile: only two plain tables are read, and nothing in it is
+executed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+from ...schemas.front_door.json_text import NotJson, parse_text
+from ...schemas.imports import ImportFault
+from ..import_file import LINE_MAX, FileLine, ImportRefused, ImportSource
+from .sqlite_export import APPLICATION_ID, SCHEMA_VERSION, TABLE_COLUMNS
+
+MAGIC: Final = b"SQLite format 3\x00"
+TAGS_MAX: Final = 1_000
+"""Maximum number of tags that are read for a record. A record has at most 32; the contract then refuses it."""
+_SELECT: Final = (
+    "SELECT position, kind, id, length(CAST(record AS BLOB)), "
+    "CASE WHEN length(CAST(record AS BLOB)) <= ? THEN record END FROM records "
+)
+AS_EXPORTED: Final = "restore the row as the export has it, or export again"
+
+
+def read_sqlite(source: ImportSource, end: int, number: int) -> Iterator[FileLine | ImportFault]:
+    """Yield the rows of `records` behind position `number`, each with the tags of the table `tags`. Raises
+    ImportRefused."""
+    if source.path is None:
+        raise ImportRefused("a database is no body of a request: send its lines, as the client does")
+    try:
+        with _opened(source.path, source.name) as db:
+            yield from _rows(db, source, number)
+    except sqlite3.Error as error:
+        raise ImportRefused(f"{source.name} cannot be read as a SQLite database ({error}): export again") from None
+
+
+def _rows(db: sqlite3.Connection, source: ImportSource, position: int) -> Iterator[FileLine | ImportFault]:
+    last = _number(db.execute("SELECT max(position) FROM records").fetchone()[0])
+    for given, kind, name, size, record in chain(
+        db.execute(_SELECT + "WHERE position > ? AND kind IS NOT 'end' ORDER BY position", (LINE_MAX, position)),
+        _end(db, position, last),
+    ):
+        at = _number(given)
+        end = source.size * at // max(1, last)
+        text = record if isinstance(record, str) and isinstance(kind, str) else None
+        if text is None:
+            what = f"the record has {size} bytes, or is no text"
+            yield ImportFault(file=source.name, line=at, what=what, what_to_do=AS_EXPORTED)
+            continue
+        try:
+            line = _line(db, kind, name, text)
+        except NotJson as error:
+            what = f"the record {error}"
+            yield ImportFault(file=source.name, line=at, what=what, what_to_do=AS_EXPORTED)
+            continue
+        yield FileLine(at, line, end, at)
+
+
+def _number(value: Any) -> int:
+    """Return a position. A hostile table may have anything else there."""
+    return max(0, value) if isinstance(value, int) else 0
+
+
+def _end(db: sqlite3.Connection, position: int, last: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the line `end` as the last one: rows that were added to an export are behind it."""
+    for at, *row in db.execute(_SELECT + "WHERE kind = 'end' LIMIT 1", (LINE_MAX,)):
+        if position < (behind := last if at == last else last + 1):
+            yield (behind, *row)
+
+
+def _line(db: sqlite3.Connection, kind: str, name: Any, text: str) -> bytes:
+    """Return a line of an export. Raises NotJson."""
+    record = parse_text(text)
+    if isinstance(record, dict) and isinstance(tags := record.get("tags"), list) and isinstance(name, str):
+        found = db.execute("SELECT tag FROM tags WHERE id = ? ORDER BY tag LIMIT ?", (name, TAGS_MAX))
+        record["tags"] = [*tags, *(tag for (tag,) in found if isinstance(tag, str) and tag not in tags)]
+    return json.dumps({"kind": kind, "record": record}).encode()
+
+
+@contextmanager
+def _opened(path: Path, name: str) -> Iterator[sqlite3.Connection]:
+    """Open a database to read it. Raises ImportRefused for a database with anything that could run."""
+    for beside in ("-wal", "-journal"):
+        other = path.with_name(path.name + beside)
+        if other.exists() and other.stat().st_size:
+            raise ImportRefused(f"{other} exists: close the program that writes {name}, or export again")
+    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
+        db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2 * LINE_MAX)
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("PRAGMA query_only = ON")
+        db.execute("PRAGMA cell_size_check = ON")
+        _check(db, name)
+        yield db
+
+
+def _check(db: sqlite3.Connection, name: str) -> None:
+    """Raises ImportRefused for a database that no export has written, or that was changed to run something."""
+    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise ImportRefused(f"{name} is a SQLite database, but no export: name the file of an export")
+    if (version := db.execute("PRAGMA user_version").fetchone()[0]) != SCHEMA_VERSION:
+        raise ImportRefused(f"{name} has version {version}, known is {SCHEMA_VERSION}: use another memstream")
+    found = db.execute("SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view') LIMIT 1").fetchone()
+    if found is not None:
+        raise ImportRefused(f"{name} has the {found[0]} {str(found[1])[:64]!r}: an export has none; remove it")
+    for table, columns in TABLE_COLUMNS.items():
+        plain = "SELECT 1 FROM sqlite_schema WHERE name = ? AND type = 'table' AND sql LIKE 'CREATE TABLE%'"
+        is_plain = db.execute(plain, (table,)).fetchone() is not None
+        there = [(each[1], each[6]) for each in db.execute(f"PRAGMA table_xinfo({table})")] if is_plain else []
+        if there != [(each, 0) for each in columns]:  # a column that is not 0 is computed while it is read
+            raise ImportRefused(f"{name} has not the table {table} of an export: export again")
