@@ -28,6 +28,12 @@ def corpus_texts() -> Sequence[str]:
     return tuple(dict.fromkeys(_MARKED.sub(r"\1", text) for text in found))
 
 
+@cache
+def all_texts(seed: int) -> Sequence[str]:
+    """Return the texts and 3 000 changed ones. A test calls it when it runs: each process collects each module."""
+    return (*corpus_texts(), *changed_texts(3_000, seed))
+
+
 def changed_texts(count: int, seed: int, of: Sequence[str] = ()) -> Iterator[str]:
     """Yield texts (of the corpora) with a few signs put in, left out or replaced, in other cases, or two in one."""
     rng, texts = random.Random(seed), of or corpus_texts()

@@ -18,9 +18,8 @@ from memstream.memory.language.literal_index import needed_literals
 from memstream.memory.language.locales import Locale, locale, locales
 from memstream.memory.language.phrase_index import Phrase, Shelf, index_phrases
 from memstream.memory.trust import instructions, own_words, statement_words
-from tests.support.corpus_texts import changed_texts, corpus_texts
+from tests.support.corpus_texts import all_texts
 
-TEXTS = [*corpus_texts(), *changed_texts(3_000, seed=2)]
 ANY_TEXT = st.text(max_size=40)
 PACKS = locales("en, de")
 
@@ -81,7 +80,7 @@ def _check(shown: str) -> None:
 
 
 def test_texts_of_the_corpora() -> None:
-    for shown in TEXTS:
+    for shown in all_texts(2):
         _check(shown)
 
 
@@ -92,14 +91,14 @@ def test_any_text(shown: str) -> None:
 
 
 def test_the_language_of_a_text() -> None:
-    for shown in TEXTS[::40]:
+    for shown in all_texts(2)[::40]:
         assert statement_words.language_of(shown) == _language(shown), shown
 
 
 @pytest.mark.parametrize("packs", [PACKS, ()])
 def test_words_that_are_alike(packs: tuple[Locale, ...]) -> None:
     """Pair by pair, as a set of words is looked up."""
-    for one, other in [*zip(TEXTS[::7], TEXTS[3::7], strict=False), ("Berna", "Bern"), ("Oslo", "Oslos")]:
+    for one, other in [*zip(all_texts(2)[::7], all_texts(2)[3::7], strict=False), ("Berna", "Bern"), ("Oslo", "Oslos")]:
         words = statement_words.content_words(other, "en")
         found = statement_words._WordSet(words, packs)
         for word in statement_words.content_words(one, "en"):
@@ -130,7 +129,7 @@ def test_no_quotation_without_its_marks(pattern: re.Pattern[str], marks: set[str
 
 
 def test_a_printable_text_is_one_line() -> None:
-    for shown in TEXTS:
+    for shown in all_texts(2):
         lines = [found for found in own_words._LINE.finditer(shown) if found.group()]
         assert len(lines) <= 1 or not shown.isprintable()
 
@@ -139,7 +138,7 @@ def test_a_printable_text_is_one_line() -> None:
 @pytest.mark.parametrize("name", ["en", "de"])
 def test_short_forms_are_written_out(name: str) -> None:
     pack = locale(name)
-    for shown in TEXTS:
+    for shown in all_texts(2):
         wanted = shown
         for short, long in pack.contractions.items():
             wanted = re.sub(rf"{re.escape(short)}(?!\w)", long, wanted, flags=re.IGNORECASE)
@@ -155,7 +154,7 @@ def test_phrases_whose_words_are_said(name: str) -> None:
     pack = locale(name)
     index = index_phrases(pack)
     shelves = [getattr(index, field) for field in type(index).__slots__]
-    for shown in TEXTS[::5]:
+    for shown in all_texts(2)[::5]:
         found = tokenizer.tokens(shown, pack)
         said = {word for token in found for word in (token.base, token.text, token.word)}
         for shelf in shelves:
@@ -198,7 +197,7 @@ def _take(found: list[tokenizer.Token], phrases: Sequence[list[str]], within: in
 
 @cache
 def _tokens(name: str) -> list[list[tokenizer.Token]]:
-    return [tokenizer.tokens(shown, locale(name)) for shown in TEXTS[::3]]
+    return [tokenizer.tokens(shown, locale(name)) for shown in all_texts(2)[::3]]
 
 
 @pytest.mark.parametrize("name", ["en", "de"])

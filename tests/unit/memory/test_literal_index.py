@@ -13,7 +13,7 @@ from memstream.memory.language.literal_index import LiteralIndex, needed_literal
 from memstream.memory.trust import instructions
 from memstream.memory.trust.orders import ORDER_RULES
 from tests.support.cases import for_each
-from tests.support.corpus_texts import changed_texts, corpus_texts
+from tests.support.corpus_texts import all_texts
 
 FIXED = [pattern.pattern for pattern in instructions._FIXED]
 ORDERS = [each.pattern for each in instructions._order_patterns()]
@@ -22,7 +22,6 @@ SEARCHES: list[Callable[[str], bool]] = [
     *(lambda text, pattern=pattern: pattern.search(text.lower()) is not None for pattern in instructions._FIXED),
     *(each.is_in for each in ORDERS),
 ]
-TEXTS = [*corpus_texts(), *changed_texts(3_000, seed=1)]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_each_order_of_a_language_is_in_the_index() -> None:
 @pytest.mark.slow
 def test_what_a_pattern_matches_is_a_candidate() -> None:
     index, matched = instructions._index(), set()
-    for text in TEXTS:
+    for text in all_texts(1):
         plain = instructions._plain(text)
         for shown in {plain, *instructions._spellings(plain)}:
             matches = {number for number, search in enumerate(SEARCHES) if search(shown)}
@@ -131,7 +130,7 @@ def _unfiltered_rule(text: str) -> str | None:
 
 
 def test_no_filter_changes_the_rule_of_a_text() -> None:
-    for text in TEXTS[::3]:
+    for text in all_texts(1)[::3]:
         assert instructions.instruction_rule.__wrapped__(text) == _unfiltered_rule(text), text
 
 
