@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import unicodedata
 from typing import Annotated, Any, Final, Self
 
@@ -78,6 +80,14 @@ def json_size(value: JsonValue) -> int:
 
 METADATA_DEPTH_MAX: Final = 32
 """Maximum nesting of metadata that is stored."""
+RECORD_DEPTH_MAX: Final = 64
+"""Maximum nesting of a record in the store. Deeper than 121 levels, the embedded engine cannot open its folder."""
+COUNTER_MAX: Final = 2**53
+"""Maximum version, turn number or place of a restored record. Memory counts on from it."""
+INTEGER_MIN: Final = -(2**63)
+INTEGER_MAX: Final = 2**63 - 1
+"""Range of the integers that every engine stores exactly."""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def small_json(value: dict[str, JsonValue], most: int = METADATA_MAX_BYTES) -> dict[str, JsonValue]:
@@ -89,23 +99,34 @@ def small_json(value: dict[str, JsonValue], most: int = METADATA_MAX_BYTES) -> d
     return value
 
 
-def is_storable(value: JsonValue) -> bool:
-    """Return whether lists and objects are nested at most `METADATA_DEPTH_MAX` deep. An engine refuses to read a
-    collection with a record that is nested too deeply."""
-    left = [(value, 0)]
+def why_unstorable(value: JsonValue, depth_max: int = METADATA_DEPTH_MAX) -> str | None:
+    """Return why no engine can store a value, or None.
+
+    An engine does not read a collection with a record that is nested too deeply, and rounds larger integers.
+    """
+    left: list[tuple[JsonValue, int]] = [(value, 0)]
     while left:
         each, depth = left.pop()
-        if isinstance(each, dict | list):
-            if depth == METADATA_DEPTH_MAX:
-                return False
-            left += [(part, depth + 1) for part in (each.values() if isinstance(each, dict) else each)]
-    return True
+        if isinstance(each, str):
+            if _SURROGATE.search(each) is not None:
+                return "has a lone surrogate, which is not Unicode"
+        elif isinstance(each, dict | list):
+            if depth == depth_max:
+                return f"is nested deeper than {depth_max} levels"
+            left += [(part, depth + 1) for part in each]
+            left += [(part, depth + 1) for part in each.values()] if isinstance(each, dict) else ()
+        elif isinstance(each, float):
+            if not math.isfinite(each):
+                return "has NaN or an infinity"
+        elif isinstance(each, int) and not INTEGER_MIN <= each <= INTEGER_MAX:
+            return "has an integer beyond 64 bits: write it as a text"
+    return None
 
 
 def storable_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the value. Raise ValueError when it is nested too deeply to be stored."""
-    if not is_storable(value):
-        raise ValueError(f"is nested deeper than {METADATA_DEPTH_MAX} levels")
+    """Return the value. Raise ValueError when no engine can store it."""
+    if (why := why_unstorable(value)) is not None:
+        raise ValueError(why)
     return value
 
 

@@ -9,10 +9,10 @@ from typing import Annotated, Final, Self
 from pydantic import Field, JsonValue, StringConstraints, TypeAdapter, ValidationError, model_validator
 
 from . import ids
-from .base import Contract, GivenId, Instant, Reason
+from .base import COUNTER_MAX, RECORD_DEPTH_MAX, Contract, GivenId, Instant, Reason, why_unstorable
 from .export import RecordKind
 from .topics import StageName
-from .turns import MESSAGES_MAX
+from .turns import MESSAGES_MAX, Owner
 from .working_set import StoredMessage
 
 RESTORED_MAX: Final = 50
@@ -103,9 +103,22 @@ class TurnToRestore(Contract):
                 raise ValueError("messages: a message belongs to another turn")
             if each.message_id != ids.message_id(self.session_key, self.turn_id, each.message_index):
                 raise ValueError("messages: message_id is not the id of the message's place")
-            if ids.split(each.owner_key)[:1] != (self.tenant_id,):
+            if Owner.of_key(each.owner_key).key(self.tenant_id) != each.owner_key:
                 raise ValueError("messages: owner_key names another tenant")
+            if (why := why_unstorable(each.metadata, RECORD_DEPTH_MAX)) is not None:
+                raise ValueError(f"messages: metadata {why}")
+        self._check_places()
         return self
+
+    def _check_places(self) -> None:
+        """Raise ValueError for numbers that are not the places of one turn: memory reads all places between them."""
+        indexes = [each.message_index for each in self.messages]
+        if indexes != sorted(set(indexes)) or indexes[-1] >= MESSAGES_MAX:
+            raise ValueError(f"messages: message_index does not rise, or is not below {MESSAGES_MAX}")
+        places = [each.session_place for each in self.messages if each.session_place is not None]
+        firsts = [each.first_place for each in self.messages if each.first_place is not None]
+        if (places and max(places) - min(places) >= MESSAGES_MAX) or max((*places, *firsts, 0)) > COUNTER_MAX:
+            raise ValueError("messages: session_place and first_place are not the places of one turn")
 
     @property
     def session_key(self) -> str:

@@ -155,6 +155,14 @@ class Owner(Contract):
     def key(self, tenant_id: str) -> str:
         return ids.owner_key(tenant_id, self.scope, self.id)
 
+    @classmethod
+    def of_key(cls, owner_key: str) -> Owner:
+        """Return the owner of a key. Raises ValueError."""
+        parts = ids.split(owner_key)
+        if len(parts) != 3:
+            raise ValueError("owner_key is no key of an owner: it has the form tenant/scope/id")
+        return cls.from_payload({"scope": parts[1], "id": parts[2]})
+
 
 def one_as_list(value: object) -> object:
     """Return a single text as a list, and None as an empty list."""

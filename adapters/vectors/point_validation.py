@@ -1,36 +1,49 @@
 """Validation of points before they reach an engine, and of records from an engine.
 
-The engines accept different values: the embedded engine accepts NaN in a vector, and the server does not. Therefore
-points are validated before they are sent to an engine.
+The engines accept different values: the embedded engine accepts NaN in a vector, and a payload that it cannot read
+again. Therefore points are validated before they are sent to an engine.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from qdrant_client import models
 
+from ...schemas.base import RECORD_DEPTH_MAX, why_unstorable
 from ...schemas.collections import TENANT_FIELD
 from ...schemas.errors import DeploymentFault, Fatal, Poison
 from ..ports import Payload, Point, StoredPoint
 from .engine import EngineHit, EngineRow
 from .sparse_form import to_dense
 
+_LONG_NUMBER: Final = re.compile(rb"\d{19}")
+
 
 def payload_size(payload: Payload, what: str) -> int:
     """Return the size of the payload as JSON, in bytes.
 
-    Raise `Fatal` for NaN, infinities and values that are not JSON; `Poison` for a text that is not valid Unicode (a
-    lone surrogate), because that is bad input and not a broken invariant.
+    Raise `Poison` for a payload that no engine can store: bad input is not a broken invariant. Raise `Fatal` for values
+    that are not JSON.
     """
     try:
-        return len(json.dumps(payload, allow_nan=False, ensure_ascii=False).encode())
-    except UnicodeEncodeError as error:
-        raise Poison("invalid", f"{what}: a text has a lone surrogate, which is not Unicode") from error
-    except (ValueError, TypeError) as error:
-        raise Fatal(f"{what}: the payload is not JSON ({error}); NaN and infinities are refused") from error
+        text = json.dumps(payload, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):  # a lone surrogate, NaN or an infinity, or much too deep
+        raise _unstorable(payload, what) from None
+    except TypeError as error:
+        raise Fatal(f"{what}: the payload is not JSON ({error})") from error
+    suspicious = text.count(b"{") + text.count(b"[") > RECORD_DEPTH_MAX or _LONG_NUMBER.search(text) is not None
+    if suspicious and why_unstorable(payload, RECORD_DEPTH_MAX) is not None:
+        raise _unstorable(payload, what)
+    return len(text)
+
+
+def _unstorable(payload: Payload, what: str) -> Poison:
+    return Poison("invalid", f"{what}: the payload {why_unstorable(payload, RECORD_DEPTH_MAX) or 'is not JSON'}")
 
 
 def tenant_of(point: Point, collection: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from ...schemas.archive import ArchivedText
-from ...schemas.base import REASON_MAX, explain
+from ...schemas.base import COUNTER_MAX, REASON_MAX, RECORD_DEPTH_MAX, explain, why_unstorable
 from ...schemas.blocks import OwnerBlock, SessionHoldings
 from ...schemas.digests import Digest
 from ...schemas.episodes import Episode
@@ -51,6 +51,9 @@ def decoded_records(
         if RESTORED_BY[each.kind] != stage:
             count.refuse(each.line, f"{each.kind}: this stage does not write records of this kind")
             continue
+        if (why := _why_not_stored(each.record)) is not None:
+            count.refuse(each.line, f"{each.kind}: the record {why}")
+            continue
         try:
             record = RECORD_OF[each.kind].from_payload(each.record)
         except ValidationError as error:
@@ -60,6 +63,14 @@ def decoded_records(
             yield each.line, record
         else:
             count.refuse(each.line, f"{each.kind}: it belongs to another owner or session than the command")
+
+
+def _why_not_stored(record: Mapping[str, JsonValue]) -> str | None:
+    """Return why no engine can store a record, now or after memory has counted on from its numbers; else None."""
+    counters = (each for each in record.values() if isinstance(each, int))
+    if any(each > COUNTER_MAX for each in counters):
+        return f"has a number beyond {COUNTER_MAX}: restore the line as the export has it"
+    return why_unstorable({**record}, RECORD_DEPTH_MAX)
 
 
 def is_of_owner(record: ExportRecord, tenant_id: str, owner: Owner) -> bool:
@@ -85,6 +96,15 @@ def is_of_session(record: ExportRecord, tenant_id: str, user_id: str, session_id
     """Return whether a record belongs to this session."""
     match record:
         case StoredWorkingEntry() | SessionHoldings():
-            return (record.tenant_id, record.user_id, record.session_id) == (tenant_id, user_id, session_id)
+            named = (record.tenant_id, record.user_id, record.session_id) == (tenant_id, user_id, session_id)
+            return named and (isinstance(record, SessionHoldings) or _is_key_of(record.owner_key, tenant_id))
         case _:
             return False
+
+
+def _is_key_of(owner_key: str, tenant_id: str) -> bool:
+    """Return whether this is the key of an owner of the tenant."""
+    try:
+        return owner_key == Owner.of_key(owner_key).key(tenant_id)
+    except ValueError:
+        return False

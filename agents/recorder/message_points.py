@@ -15,7 +15,7 @@ from ...memory.recall.context_windows import ContextWindow, MessageWindows, Wind
 from ...memory.recall.prompt_framing import remove_framed
 from ...memory.secrets.turns import ProtectedTurn
 from ...schemas import ids
-from ...schemas.base import is_storable
+from ...schemas.base import why_unstorable
 from ...schemas.collections import TURNS as TURNS_COLLECTION
 from ...schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, OutPoint, OutWindow, Write
 from ...schemas.turns import Owner, Turn
@@ -175,7 +175,7 @@ def _messages(placed: PlacedTurn, place: int | None, *, when: datetime) -> tuple
                 sensitivity=sensitivity,
                 agent_id=turn.agent_id,
                 tags=turn.tags,
-                metadata={name: value for name, value in turn.metadata.items() if is_storable(value)},
+                metadata={name: value for name, value in turn.metadata.items() if why_unstorable(value) is None},
                 turn_sha256=turn_hash(work.protected, record) if index == 0 else None,
                 session_place=next_place if takes_place else None,
                 first_place=place if index == 0 else None,

@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from ...schemas import ids
-from ...schemas.base import METADATA_MAX_BYTES, QUOTE_MAX, is_storable, json_size
+from ...schemas.base import METADATA_MAX_BYTES, QUOTE_MAX, json_size, why_unstorable
 from ...schemas.commands import Change, Command
 from ...schemas.edits.common import EDIT_SESSION
 from ...schemas.episodes import SUMMARY, StoredEpisode
@@ -99,7 +99,7 @@ def turn_metadata(observed: Observed) -> dict[str, JsonValue]:
     leave no room for these names, and deeply nested values, are left out."""
     kept: dict[str, JsonValue] = {}
     for name, value in observed.metadata.items():
-        fits = is_storable(value) and json_size({**kept, name: value}) <= METADATA_MAX_BYTES - OWN_ROOM
+        fits = why_unstorable(value) is None and json_size({**kept, name: value}) <= METADATA_MAX_BYTES - OWN_ROOM
         if name not in OWN_METADATA and fits:
             kept[name] = value
     return kept

@@ -43,6 +43,13 @@ async def store(ensured: VectorStore) -> VectorStore:
     return ensured
 
 
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for n in range(depth):
+        value = [value] if n % 2 else {"x": value}
+    return value
+
+
 def names(found: Sequence[StoredPoint], names_: Sequence[object]) -> set[object]:
     """The names of the points that were found."""
     known = {make_id(name): name for name in names_}
@@ -173,8 +180,12 @@ async def test_delete_takes_the_named_points_only(store: VectorStore) -> None:
 @pytest.mark.parametrize(
     ("point", "kind", "said"),
     [
-        (make_point("x", confidence=NAN), Fatal, "NaN"),
-        (make_point("x", metadata={"deep": [float("inf")]}), Fatal, "NaN"),
+        (make_point("x", confidence=NAN), Poison, "NaN"),
+        (make_point("x", metadata={"deep": [float("inf")]}), Poison, "NaN"),
+        (make_point("x", metadata={"id": -(2**63) - 1}), Poison, "integer beyond 64 bits"),
+        (make_point("x", metadata=[{"id": 2**63}]), Poison, "integer beyond 64 bits"),
+        (make_point("x", metadata=nested(64)), Poison, "nested deeper than 64 levels"),
+        (make_point("x", metadata=nested(5_000)), Poison, "nested deeper than 64 levels"),
         (make_point("x", at=object()), Fatal, "not JSON"),
         (Point(id=make_id("x"), payload={"tenant_id": "acme"}, dense=[NAN, 0, 0, 0]), Fatal, "NaN"),
         (Point(id=make_id("x"), payload={"tenant_id": "acme"}, dense=[1, 0]), Fatal, "2 dimensions.* makes 4"),
@@ -188,6 +199,15 @@ async def test_what_no_engine_should_see_is_refused(
     with pytest.raises(kind, match=said):
         await store.put("facts", [good, point])
     assert await store.count("facts", tenant_id="acme") == 0, "nothing of a batch is written when one is refused"
+
+
+async def test_the_largest_values_are_read_as_they_were_written(store: VectorStore) -> None:
+    metadata = {"most": 2**63 - 1, "least": -(2**63), "deep": nested(62), "wide": [[n] for n in range(200)]}
+    await store.put("facts", [make_point("x", metadata=metadata)])
+    [found] = await store.select("facts", tenant_id="acme")
+    assert found.payload["metadata"] == metadata
+    with pytest.raises(Poison, match="nested deeper"):
+        await store.set_payload("facts", tenant_id="acme", ids=[found.id], fields={"metadata": nested(64)})
 
 
 async def test_many_points_of_several_tenants_go_in_batches(store: VectorStore) -> None:

@@ -225,6 +225,12 @@ async def test_a_turn_that_differs_in_one_byte_is_another(world: World) -> None:
     assert world.counted("duplicate") == 1
 
 
+async def test_metadata_that_no_engine_stores_is_left_out(world: World) -> None:
+    await world.deliver(world.turn("same", metadata={"order": 2**64, "deep": [[2**63]], "shop": 2**63 - 1}))
+    (row,) = await world.messages()
+    assert row.metadata == {"shop": 2**63 - 1}
+
+
 async def test_the_same_turn_again_is_a_repetition_that_changes_nothing(world: World) -> None:
     turn = world.turn("one", "two")
     await world.deliver(turn)

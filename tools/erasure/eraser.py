@@ -186,8 +186,7 @@ class UserEraser:
         stages: dict[str, StageName] = {ERASE_UPKEEP: "consolidation", ERASE_OWNER: "reflector"}
         for kind in KINDS:
             for owner_key in (own, *sorted(found.owners - {own})):
-                scope, owner_id = ids.split(owner_key)[1:3]
-                owner = Owner.model_validate({"scope": scope, "id": owner_id})
+                owner = Owner.of_key(owner_key)
                 await self._ask(
                     self._owner_command(marker, kind, owner, part, sessions)
                     for part in _split(rows.get((stages[kind], owner_key), ()))

@@ -13,8 +13,7 @@ from pydantic import JsonValue, ValidationError
 from ...memory.erasures import ErasedUsers
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.secrets.turns import protect_messages
-from ...schemas import ids
-from ...schemas.base import REASON_MAX, explain
+from ...schemas.base import REASON_MAX, RECORD_DEPTH_MAX, explain, why_unstorable
 from ...schemas.command_kinds import RESTORE_LINKS
 from ...schemas.commands import SessionRef
 from ...schemas.export import EXPORT_VERSION, RECORD_OF, ExportedTurn, ExportHeader, RecordKind
@@ -150,21 +149,27 @@ def _read(plan: ImportPlan, line: ImportLine, page: PageRecords, secrets: Secret
     except NotJson as error:
         tally.errors.append(plan.fault(line.number, f"the line {error}"))
         return
-    kind: Any = fields.get("kind") if isinstance(fields, dict) else None
+    named = fields.get("kind") if isinstance(fields, dict) else None
+    kind: Any = named if isinstance(named, str) else None
     if kind in ("export", "end", "cursor"):
         return
     if not isinstance(fields, dict) or kind not in RESTORED_BY or not isinstance(fields.get("record"), dict):
-        what = f"the kind {str(kind)[:64]!r} is not known" if isinstance(kind, str) else "the line is no record"
-        tally.errors.append(plan.fault(line.number, what, UNKNOWN_KIND if isinstance(kind, str) else AS_EXPORTED))
+        unknown = kind is not None and kind not in RESTORED_BY
+        what = f"the kind {kind[:64]!r} is not known" if unknown else "the line is no record"
+        tally.errors.append(plan.fault(line.number, what, UNKNOWN_KIND if unknown else AS_EXPORTED))
+        return
+    if (why := why_unstorable(fields["record"], RECORD_DEPTH_MAX)) is not None:
+        tally.errors.append(plan.fault(line.number, f"{kind}: the record {why}"))
         return
     try:
         record = _checked(plan, kind, fields["record"], secrets)
         restored = record.to_payload() if isinstance(record, TurnToRestore) else record
-        named = {(plan.header.tenant_id, each) for each in _users_in(fields["record"])}
-        named |= {(plan.target.tenant_id, each) for each in _users_in(restored)}
-        if any(erased.ignores(tenant_id, user, (plan.header.at,)) for tenant_id, user in named):
+        users = {(plan.header.tenant_id, each) for each in _users_in(fields["record"])}
+        users |= {(plan.target.tenant_id, each) for each in _users_in(restored)}
+        if any(erased.ignores(tenant_id, user, (plan.header.at,)) for tenant_id, user in users):
             tally.errors.append(plan.fault(line.number, f"{kind}: it names a user who was erased", OF_ERASED))
             return
+        target = None if isinstance(record, TurnToRestore) else _target(kind, record)
     except ValidationError as error:
         tally.errors.append(plan.fault(line.number, f"{kind}: {explain(error)}"))
         return
@@ -176,7 +181,8 @@ def _read(plan: ImportPlan, line: ImportLine, page: PageRecords, secrets: Secret
     elif isinstance(record, TurnToRestore):
         page.turns.append((line.number, record))
     else:
-        command = page.commands.setdefault(_target(kind, record), [])
+        assert target is not None  # every other record has a target
+        command = page.commands.setdefault(target, [])
         command.append(RecordToRestore(line=line.number, kind=kind, record=record))
 
 
@@ -206,7 +212,8 @@ def _checked(
 
 
 def _users_in(value: JsonValue) -> Iterator[str]:
-    """Yield the ids of all users that a record names: fields `user_id`, owners, and keys of owners."""
+    """Yield the ids of all users that a record names: fields `user_id`, owners, and keys of owners. Raises ValueError
+    for a malformed key."""
     if isinstance(value, list):
         for each in value:
             yield from _users_in(each)
@@ -216,8 +223,10 @@ def _users_in(value: JsonValue) -> Iterator[str]:
         for name, each in value.items():
             if name == "user_id" and isinstance(each, str):
                 yield each
-            elif name == "owner_key" and isinstance(each, str) and (parts := ids.split(each))[1:2] == ("user",):
-                yield parts[2]
+            elif name == "owner_key" and isinstance(each, str):
+                owner = Owner.of_key(each)
+                if owner.scope == "user":
+                    yield owner.id
             else:
                 yield from _users_in(each)
 
@@ -229,9 +238,7 @@ def _target(kind: RecordKind, record: Mapping[str, Any]) -> CommandTarget:
         session = SessionRef(user_id=record["user_id"], session_id=record["session_id"])
         return CommandTarget("restore.session", tenant_id, session=session)
     if kind == "links":
-        scope, owner_id = ids.split(record["owner_key"])[1:3]
-        owner = Owner.model_validate({"scope": scope, "id": owner_id})
-        return CommandTarget(RESTORE_LINKS, tenant_id, owner=owner)
+        return CommandTarget(RESTORE_LINKS, tenant_id, owner=Owner.of_key(record["owner_key"]))
     if kind == "group":
         return CommandTarget("restore.owner", tenant_id, owner=Owner(scope="group", id=record["group_id"]))
     name = "restore.owner" if RESTORED_BY[kind] == "reflector" else "restore.upkeep"

@@ -72,8 +72,7 @@ class Retarget:
         return self.moved_owner(Owner(scope="user", id=user_id)).id
 
     def moved_key(self, owner_key: str) -> str:
-        scope, owner_id = ids.split(owner_key)[1:3]
-        return self.moved_owner(Owner.model_validate({"scope": scope, "id": owner_id})).key(self.tenant_id)
+        return self.moved_owner(Owner.of_key(owner_key)).key(self.tenant_id)
 
     def moved_id(self, record_id: str) -> str:
         target = "" if self.owner is None else self.owner.key(self.tenant_id)

@@ -11,7 +11,7 @@ from ....schemas.archive import ArchivedText
 from ....schemas.base import Contract
 from ....schemas.collections import ARCHIVE, DIGESTS, PROCEDURES
 from ....schemas.digests import Digest, StoredDigest
-from ....schemas.export import ExportRecord
+from ....schemas.export import ExportedLinks, ExportRecord
 from ....schemas.outcomes import InsertPoints, OutPoint
 from ....schemas.procedures import Procedure, StoredProcedure
 from ....schemas.restore import RecordsRestore
@@ -24,7 +24,12 @@ async def restore(args: RecordsRestore, scope: UpkeepEditScope) -> UpkeepEditRes
     count = RestoreCount()
     tenant_id, owner = scope.command.tenant_id, scope.owner
     points: dict[str, list[OutPoint]] = {ARCHIVE: [], DIGESTS: [], PROCEDURES: []}
-    records = list(decoded_records(args, "consolidation", lambda each: is_of_owner(each, tenant_id, owner), count))
+    records = []
+    for line, record in decoded_records(args, "consolidation", lambda each: is_of_owner(each, tenant_id, owner), count):
+        if isinstance(record, ExportedLinks):
+            count.refuse(line, "links: restore.upkeep takes no links: send them with restore.links")
+        else:
+            records.append((line, record))
     known = {name: await _known(name, _ids(name, records), scope) for name in points}
     for line, record in records:
         name, record_id, derived = _place(record, scope.owner_key)

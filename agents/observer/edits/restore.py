@@ -62,15 +62,14 @@ class _RestoredSession:
         if not ids.is_derived(stored.entry_id):
             self.count.refuse(line, "working: entry_id is not a UUID: restore the line as the export has it")
             return
-        scope, user_id, owner_id = ids.split(stored.owner_key)[1:2], stored.user_id, ids.split(stored.owner_key)[2:]
-        owner = Owner.model_validate({"scope": scope[0], "id": owner_id[0]})
+        owner = Owner.of_key(stored.owner_key)
         label = self.scope.secrets.label(stored.content, stored.subject)
         stored = stored.model_copy(update={"sensitivity": at_least(stored.sensitivity, label)})
         entries = sorted((*working.entries, stored.public()), key=lambda each: -each.salience)
         self.session = self.session.model_copy(
             update={
                 "working": WorkingSet(turn=max(working.turn, stored.turn_number), entries=tuple(entries)),
-                "owner": None if owner == Owner(scope="user", id=user_id) else owner,
+                "owner": None if owner == Owner(scope="user", id=stored.user_id) else owner,
             }
         )
         self.count.imported += 1

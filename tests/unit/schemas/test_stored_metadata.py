@@ -1,4 +1,4 @@
-"""Metadata that is nested too deeply is not stored: an engine could not read the collection afterwards."""
+"""Metadata that no engine can store is not stored, and an edit with it is refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from memstream.schemas.base import METADATA_DEPTH_MAX, is_storable
+from memstream.schemas.base import METADATA_DEPTH_MAX, why_unstorable
 from memstream.schemas.edits.facts import FactRemember
 from memstream.schemas.edits.working import WorkingAdd
 
@@ -20,13 +20,24 @@ def nested(depth: int) -> Any:
 
 
 def test_values_are_stored_up_to_a_depth() -> None:
-    assert is_storable(nested(METADATA_DEPTH_MAX))
-    assert not is_storable(nested(METADATA_DEPTH_MAX + 1))
-    assert is_storable([{"a": list(range(1_000))}, "b"])
+    assert why_unstorable(nested(METADATA_DEPTH_MAX)) is None
+    assert why_unstorable(nested(METADATA_DEPTH_MAX + 1)) == "is nested deeper than 32 levels"
+    assert why_unstorable([{"a": list(range(1_000))}, "b", True, None, 2.5, 2**63 - 1, -(2**63)]) is None
 
 
 @pytest.mark.parametrize("args", [FactRemember, WorkingAdd])
-def test_an_edit_with_deeper_metadata_is_refused(args: Any) -> None:
-    args.from_payload({"content": "Likes tea", "metadata": {"x": nested(METADATA_DEPTH_MAX - 1)}})
-    with pytest.raises(ValidationError, match="nested deeper than 32 levels"):
-        args.from_payload({"content": "Likes tea", "metadata": {"x": nested(METADATA_DEPTH_MAX)}})
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (nested(METADATA_DEPTH_MAX), "nested deeper than 32 levels"),
+        ([2**63], "integer beyond 64 bits: write it as a text"),
+        ({"x": -(2**63) - 1}, "integer beyond 64 bits"),
+        (float("inf"), "NaN or an infinity"),
+        ("\ud800", "lone surrogate"),
+        ({"\ud800": 1}, "lone surrogate"),
+    ],
+)
+def test_an_edit_with_metadata_that_no_engine_stores_is_refused(args: Any, value: Any, said: str) -> None:
+    args.from_payload({"content": "Likes tea", "metadata": {"x": nested(METADATA_DEPTH_MAX - 1), "y": 2**63 - 1}})
+    with pytest.raises(ValidationError, match=said):
+        args.from_payload({"content": "Likes tea", "metadata": {"x": value}})
