@@ -18,8 +18,11 @@ class ErasedUsers:
     def __init__(self) -> None:
         self._markers: dict[str, ErasureMarker] = {}
 
-    def set(self, user_hash: str, marker: ErasureMarker) -> None:
+    def set(self, user_hash: str, marker: ErasureMarker) -> bool:
+        """Put a marker in force. Return whether it is new."""
+        is_new = self._markers.get(user_hash) != marker
         self._markers[user_hash] = marker
+        return is_new
 
     def open(self) -> tuple[ErasureMarker, ...]:
         """Return the markers of erasures that are not completed."""

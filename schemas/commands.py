@@ -264,6 +264,8 @@ class CommandResult(Contract):
     at: Instant
 
 
+NO_MARKER: Final = "no_marker"
+"""Error code: this worker does not know the marker of the erasure yet. The sender sends the command again."""
 REPEATED: Final = "repeated"
 """Error code for a repeated command whose result is no longer stored."""
 KEY_REUSED: Final = ResultError(

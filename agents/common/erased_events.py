@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ...memory.erasures import ErasedUsers
 from ...schemas.command_kinds import ERASING, RESTORING
-from ...schemas.commands import Command, CommandResult, ResultError
+from ...schemas.commands import NO_MARKER, Command, CommandResult, ResultError
 from ...schemas.restore import RecordsRestore
 from ...schemas.row_keys import partition_key
 from ...schemas.turns import Owner
@@ -68,10 +68,6 @@ class ErasedEvents:
     def erases(self, work: UserEvent) -> bool:
         """Return whether an event is a command of an erasure."""
         return work.happening.erases
-
-
-NO_MARKER = "no_marker"
-"""Error code: this worker does not know the marker of the erasure yet. The sender sends the command again."""
 
 
 def no_marker(command: Command, *, now: datetime) -> CommandResult:

@@ -7,66 +7,46 @@ the user's facts. A later run writes the digest again.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
-from qdrant_client import models
-
-from ...adapters.ports import VectorStore
-from ...adapters.vectors.conditions import equals
 from ...memory.upkeep.summaries import SummaryBacklog
 from ...schemas import ids
 from ...schemas.collections import ARCHIVE, DIGESTS, LINKS, PROCEDURES
-from ...schemas.commands import Command, CommandResult
-from ...schemas.erasures import OwnerErase
-from ...schemas.outcomes import DeletePoints, Outcome, Source, Write
-from ...schemas.turns import Owner
+from ...schemas.commands import CommandResult
+from ...schemas.outcomes import Outcome, Write
 from ...streams.engine.decision import StageDecision
-from ...streams.engine.retry import Calls
 from ...streams.senders.commands import result_record
 from ..common.erased_events import rows_of_lane
+from ..common.owner_erasure import ErasedOwner
 from .messages import SOURCE
 from .recall_counts import recall_row_key
 from .rows import ProgressRow
 
-IDS_BATCH: Final = 1_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpkeepErasure:
+class UpkeepErasure(ErasedOwner):
     """One command `upkeep.erase`."""
 
-    store: VectorStore
-    calls: Calls
-    command: Command
-    args: OwnerErase
-    owner_key: str
     row: ProgressRow | None
-    source: Source
     now: datetime
-
-    @property
-    def is_own(self) -> bool:
-        """True if the owner is the erased user."""
-        return self.command.owner == Owner(scope="user", id=self.args.user_id)
 
     async def decisions(self) -> AsyncIterator[StageDecision]:
         """Yield the outcomes of the command; the last one has its result."""
         removed = {ARCHIVE: 0, DIGESTS: 0, PROCEDURES: 0, LINKS: 0}
         for collection in (ARCHIVE, PROCEDURES) if self.is_own else (ARCHIVE,):
-            while found := await self._found(collection):
+            while found := await self.next_ids(collection):
                 removed[collection] += len(found)
-                yield self._decision(Outcome(source=self.source, writes=(self._deletion(collection, found),)))
+                yield self._decision(Outcome(source=self.source, writes=(self.deletion(collection, found),)))
         single = {DIGESTS: ids.digest_id(self.owner_key)}
         if self.is_own:
             single[LINKS] = ids.links_id(self.owner_key)
         writes: list[Write] = []
         for collection, point_id in single.items():
-            if await self._exists(collection, point_id):
+            if await self.record(collection, point_id) is not None:
                 removed[collection] = 1
-                writes.append(self._deletion(collection, (point_id,)))
+                writes.append(self.deletion(collection, (point_id,)))
         rows = rows_of_lane(self.args.row_keys, self.owner_key)
         if self.is_own:
             own = (recall_row_key(self.owner_key), self.owner_key)
@@ -84,36 +64,6 @@ class UpkeepErasure:
             yield self._decision(outcome)
         else:
             yield StageDecision(outcome.model_copy(update={"tenant_id": self.command.tenant_id}))
-
-    async def _found(self, collection: str) -> tuple[str, ...]:
-        """Return the ids of the next records to delete, at most `IDS_BATCH`."""
-        if not await self.calls.call("store", lambda: self.store.exists(collection)):
-            return ()
-        where: list[models.Condition] = [equals("owner_key", self.owner_key)]
-        if not self.is_own:
-            where.append(equals("user_id", self.args.user_id))
-        found = await self.calls.call(
-            "store",
-            lambda: self.store.select(
-                collection,
-                tenant_id=self.command.tenant_id,
-                where=models.Filter(must=where),
-                limit=IDS_BATCH,
-                fields=("owner_key",),
-            ),
-        )
-        return tuple(each.id for each in found)
-
-    async def _exists(self, collection: str, point_id: str) -> bool:
-        if not await self.calls.call("store", lambda: self.store.exists(collection)):
-            return False
-        found = await self.calls.call(
-            "store", lambda: self.store.get(collection, tenant_id=self.command.tenant_id, ids=[point_id])
-        )
-        return point_id in found
-
-    def _deletion(self, collection: str, point_ids: Sequence[str]) -> DeletePoints:
-        return DeletePoints(collection=collection, tenant_id=self.command.tenant_id, ids=tuple(point_ids))
 
     def _decision(self, outcome: Outcome) -> StageDecision:
         """Return an outcome in the owner's row. It replaces the row's last outcome, which may have content."""

@@ -28,18 +28,15 @@ from datetime import datetime
 from typing import Final, Literal, cast
 
 import structlog
-from pydantic import ValidationError
 
 from ...adapters.ports import Completions, Embedder, VectorStore
 from ...memory.erasures import ErasedUsers
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.tenant_policies import TenantPolicies
 from ...schemas import ids
-from ...schemas.base import explain
 from ...schemas.command_kinds import ERASE_UPKEEP, RESTORE_LINKS, kinds_of
 from ...schemas.commands import Command, CommandResult, ResultError
 from ...schemas.erasures import OwnerErase
-from ...schemas.errors import Poison
 from ...schemas.outcomes import Outcome, OutRecord, Write
 from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...streams.engine.applied import Committed
@@ -51,9 +48,9 @@ from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
 from ...streams.senders.commands import command_record, result_record
-from ..common.erased_events import no_marker
 from ..common.handled_sessions import HandledSessions, sessions_index
 from ..common.model_call import ModelCaller, tenant_of_breaker
+from ..common.owner_erasure import erasing_args
 from ..common.owner_routing import OwnerCommand
 from ..common.pending_index import forget, pending_keys
 from ..common.protection import keep_unread_record
@@ -323,14 +320,10 @@ class Consolidation:
     async def _erase(self, work: OwnerCommand, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         """Erase a user from the upkeep of the command's owner."""
         command, owner_key, now = work.command, work.owner_key, self._now()
-        try:
-            args = OwnerErase.from_payload(command.args)
-        except ValidationError as error:
-            raise Poison("invalid", explain(error)) from None
         source = source_of(record, work.event_id)
-        if not self._erased.is_open(command.tenant_id, args.user_id, args.erasure_id):
-            refused_now = result_record(no_marker(command, now=now), source=SOURCE, subject=owner_key)
-            yield StageDecision(Outcome(source=source, records=(refused_now,), tenant_id=command.tenant_id))
+        args = erasing_args(command, OwnerErase, self._erased, source=source, sender=SOURCE, now=now)
+        if isinstance(args, StageDecision):
+            yield args
             return
         erasure = UpkeepErasure(
             store=self._store,

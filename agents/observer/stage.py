@@ -54,9 +54,8 @@ from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
-from ...streams.senders.commands import result_record
-from ..common.erased_events import no_marker
 from ..common.model_call import model_breaker, tenant_of_breaker
+from ..common.owner_erasure import erasing_args
 from ..common.restored_turns import RestoredTurn
 from ..common.session_ends import SessionEnds
 from ..common.store_writes import apply_writes
@@ -275,15 +274,10 @@ class Observer:
     async def _erase(self, work: SessionCommand, record: Record, rows: Rows) -> StageDecision:
         """Delete everything of a session of an erased user."""
         command, key, partition = work.command, work.session_key, record.position.partition
-        assert command.session is not None  # route refuses a command without a session
-        try:
-            args = SessionErase.from_payload(command.args)
-        except ValidationError as error:
-            raise Poison("invalid", explain(error)) from None
         source, now = source_of(record, work.event_id), self._now()
-        if not self._erased.is_open(command.tenant_id, command.session.user_id, args.erasure_id):
-            refused_now = result_record(no_marker(command, now=now), source=SOURCE, subject=key)
-            return StageDecision(Outcome(source=source, records=(refused_now,), tenant_id=command.tenant_id))
+        args = erasing_args(command, SessionErase, self._erased, source=source, sender=SOURCE, now=now)
+        if isinstance(args, StageDecision):
+            return args
         session = self._sessions.of(rows, key)
         if rows.row(key) is not None:
             await leave_epoch(session, rows, partition)

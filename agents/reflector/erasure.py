@@ -13,23 +13,21 @@ from typing import Final
 
 from qdrant_client import models
 
-from ...adapters.ports import StoredPoint, VectorStore
+from ...adapters.ports import StoredPoint
 from ...adapters.vectors.conditions import any_of, equals
 from ...memory.facts.erasures import erase_fact, without_evidence
 from ...memory.facts.transitions import Stamp, Transition
 from ...schemas import ids
 from ...schemas.collections import BLOCKS, EPISODES, FACTS, GROUPS, TASKS
-from ...schemas.commands import Command
-from ...schemas.erasures import OwnerErase
 from ...schemas.facts import Evidence, FactCause, StoredFact
 from ...schemas.groups import StoredGroup
-from ...schemas.outcomes import DeletePoints, Outcome, OutPoint, OutRecord, Source, SwapPoint, Write
+from ...schemas.outcomes import Outcome, OutPoint, OutRecord, SwapPoint, Write
 from ...schemas.row_keys import index_key
 from ...schemas.topics import FACTS as FACTS_TOPIC
 from ...schemas.turns import Owner
 from ...streams.engine.decision import StageDecision
-from ...streams.engine.retry import Calls
 from ..common.erased_events import rows_of_lane
+from ..common.owner_erasure import ErasedOwner
 from .edits.versioned import write_record
 from .messages import applied_result, fact_updated
 from .rows import LedgerRow
@@ -38,28 +36,15 @@ from .timers import timers_key
 
 BATCH: Final = 100
 """Facts of one outcome. Each has an event of about a kilobyte, and the outcome must fit into a row."""
-IDS_BATCH: Final = 1_000
-"""Records of another kind in one outcome, which has only their ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerErasure:
+class OwnerErasure(ErasedOwner):
     """One command `owners.erase`."""
 
-    store: VectorStore
-    calls: Calls
-    command: Command
-    args: OwnerErase
-    owner_key: str
     row: LedgerRow | None
     """The owner's row; None if it has none."""
-    source: Source
     stamp: Stamp
-
-    @property
-    def is_own(self) -> bool:
-        """True if the owner is the erased user."""
-        return self.command.owner == Owner(scope="user", id=self.args.user_id)
 
     @property
     def _is_of_a_user(self) -> bool:
@@ -70,11 +55,10 @@ class OwnerErasure:
         removed = {FACTS: 0, EPISODES: 0, BLOCKS: 0, TASKS: 0, GROUPS: 0}
         episode_ids: frozenset[str] = frozenset()
         for collection in (EPISODES, BLOCKS, TASKS) if self.is_own else (EPISODES,):
-            while found := await self._records(collection):
+            while found := await self.next_ids(collection):
                 removed[collection] += len(found)
-                point_ids = tuple(each.id for each in found)
-                episode_ids |= frozenset(point_ids)
-                yield self._decision(self._deletion(collection, point_ids))
+                episode_ids |= frozenset(found)
+                yield self._decision(self.deletion(collection, found))
         async for decision, facts in self._facts(episode_ids):
             removed[FACTS] += facts
             yield decision
@@ -90,7 +74,7 @@ class OwnerErasure:
             facts = [StoredFact.from_payload(each.payload) for each in found]
             changes = [self._change(fact, episode_ids) for fact in facts]
             gone = tuple(each.fact.fact_id for each in changes if each.action == "erased")
-            writes: list[Write] = [self._deletion(FACTS, gone)] if gone else []
+            writes: list[Write] = [self.deletion(FACTS, gone)] if gone else []
             records: list[OutRecord] = [self._event(each) for each in changes]
             records += [self._tombstone(each) for each in gone]
             for point, fact, change in zip(found, facts, changes, strict=True):
@@ -112,13 +96,12 @@ class OwnerErasure:
 
     async def _named_facts(self) -> Sequence[StoredPoint]:
         """Return the next facts to erase or to change, at most `BATCH`."""
-        where: list[models.Condition] = [equals("owner_key", self.owner_key)]
         if self.is_own:
-            return await self._select(FACTS, where, limit=BATCH)
+            return await self.select(FACTS, (), limit=BATCH)
         named: list[models.Condition] = [equals("evidence[].user_id", self.args.user_id)]
         if self.args.session_ids:
             named.append(any_of("evidence[].session_id", list(self.args.session_ids)))
-        found = await self._select(FACTS, [*where, models.Filter(should=named)])
+        found = await self.select(FACTS, [models.Filter(should=named)])
         touched = [each for each in found if any(map(self._is_erased, StoredFact.from_payload(each.payload).evidence))][
             :BATCH
         ]
@@ -145,24 +128,13 @@ class OwnerErasure:
         return OutRecord(topic=FACTS_TOPIC.name, key=key.encode(), value=None)
 
     # ------------------------------------------------------------------------------------------------ other records
-    async def _records(self, collection: str) -> Sequence[StoredPoint]:
-        """Return the next records to delete, at most `IDS_BATCH`."""
-        if not await self.calls.call("store", lambda: self.store.exists(collection)):
-            return ()
-        where: list[models.Condition] = [equals("owner_key", self.owner_key)]
-        if not self.is_own:
-            where.append(equals("user_id", self.args.user_id))
-        return await self._select(collection, where, limit=IDS_BATCH, fields=("owner_key",))
-
     async def _group(self) -> Write | None:
         """Return the write that takes the user and missing records out of the owner's group, or None."""
-        if not await self.calls.call("store", lambda: self.store.exists(GROUPS)):
-            return None
         record_id, tenant_id = ids.group_record_id(self.owner_key), self.command.tenant_id
-        found = await self.calls.call("store", lambda: self.store.get(GROUPS, tenant_id=tenant_id, ids=[record_id]))
-        if record_id not in found:
+        found = await self.record(GROUPS, record_id)
+        if found is None:
             return None
-        group = StoredGroup.from_payload(found[record_id].payload)
+        group = StoredGroup.from_payload(found.payload)
         user = Owner(scope="user", id=self.args.user_id)
         facts = await self.calls.call("store", lambda: self.store.get(FACTS, tenant_id=tenant_id, ids=group.fact_ids))
         members = tuple(each for each in group.members if each != user)
@@ -181,29 +153,7 @@ class OwnerErasure:
         )
         return write_record(GROUPS, record_id, after.to_payload(), cause=self.stamp.cause)
 
-    async def _select(
-        self,
-        collection: str,
-        where: Sequence[models.Condition],
-        *,
-        limit: int | None = None,
-        fields: Sequence[str] | None = None,
-    ) -> Sequence[StoredPoint]:
-        return await self.calls.call(
-            "store",
-            lambda: self.store.select(
-                collection,
-                tenant_id=self.command.tenant_id,
-                where=models.Filter(must=list(where)),
-                limit=limit,
-                fields=fields,
-            ),
-        )
-
     # ------------------------------------------------------------------------------------------------ outcomes
-    def _deletion(self, collection: str, point_ids: tuple[str, ...]) -> DeletePoints:
-        return DeletePoints(collection=collection, tenant_id=self.command.tenant_id, ids=point_ids)
-
     def _decision(
         self, *writes: Write, records: tuple[OutRecord, ...] = (), state_ids: tuple[str, ...] = ()
     ) -> StageDecision:

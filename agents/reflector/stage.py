@@ -51,7 +51,6 @@ from ...schemas.commands import (
 )
 from ...schemas.episodes import StoredEpisode
 from ...schemas.erasures import OwnerErase
-from ...schemas.errors import Poison
 from ...schemas.observations import Observed
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
@@ -64,9 +63,9 @@ from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
 from ...streams.senders.commands import result_record
-from ..common.erased_events import no_marker
 from ..common.handled_sessions import HandledSessions
 from ..common.outcomes import row_size
+from ..common.owner_erasure import erasing_args
 from ..common.owner_routing import OwnerCommand
 from ..common.reminders import send_reminders
 from ..common.store_writes import apply_writes, with_vectors
@@ -361,14 +360,10 @@ class Reflector:
     async def _erase(self, work: OwnerCommand, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         """Erase a user from the memory of the command's owner."""
         command, owner_key, now = work.command, work.owner_key, self._now()
-        try:
-            args = OwnerErase.from_payload(command.args)
-        except ValidationError as error:
-            raise Poison("invalid", explain(error)) from None
         source = source_of(record, work.event_id)
-        if not self._erased.is_open(command.tenant_id, args.user_id, args.erasure_id):
-            refused_now = result_record(no_marker(command, now=now), source=SOURCE, subject=owner_key)
-            yield StageDecision(Outcome(source=source, records=(refused_now,), tenant_id=command.tenant_id))
+        args = erasing_args(command, OwnerErase, self._erased, source=source, sender=SOURCE, now=now)
+        if isinstance(args, StageDecision):
+            yield args
             return
         erasure = OwnerErasure(
             store=self._store,

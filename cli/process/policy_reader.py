@@ -1,16 +1,11 @@
-"""Reader of memory.policies: the whole topic before the first event, then record by record.
-
-The reader uses no consumer group, because every process needs every tenant's policy.
-"""
+"""Reader of memory.policies: the policies of tenants that are in force in this process."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import structlog
 
@@ -19,12 +14,11 @@ from ...memory.tenant_policies import PolicyRefused, TenantPolicies, read_policy
 from ...schemas import ids
 from ...schemas.cloudevents import MAJOR_VERSION, major_version
 from ...schemas.errors import StageError
-from ...schemas.topics import POLICIES
+from ...schemas.topics import POLICIES, Topic
 from ...streams.log.port import Log, Record
+from .followed_topic import FollowedTopic
 
 log = structlog.get_logger(__name__)
-PAUSE = 5.0
-"""Seconds until the topic is read again after the log did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,54 +34,23 @@ class PolicyState:
 
 
 @dataclass(slots=True)
-class PolicyReader:
+class PolicyReader(FollowedTopic):
     """Reader that keeps `policies` equal to the topic. It is the only writer of `policies`."""
 
-    log: Log
+    topic: ClassVar[Topic] = POLICIES
+    pause: ClassVar[float] = 5.0
     policies: TenantPolicies
     states: dict[str, PolicyState] = field(default_factory=dict)
-    _next: dict[int, int] = field(default_factory=dict)
 
-    async def read_whole(self) -> None:
-        """Read the topic to its end, then apply all its policies in one step.
-
-        Otherwise an event could be handled with a policy that a later record replaces. Raises Transient.
-        """
-        if await self.log.partitions(POLICIES.name) is None:
-            return  # an older deployment has no such topic; workers refuse to start without it
-        ends = await self.log.ends(POLICIES.name)
-        async with aclosing(self.log.read(POLICIES.name)) as records:
-            every = [record async for record in records]
-        for tenant_id in self.states.keys() - set(map(_tenant_of, every)):  # removed during an outage of the log
+    def _take_all(self, records: Sequence[Record]) -> None:
+        for tenant_id in self.states.keys() - set(map(_tenant_of, records)):  # removed during an outage of the log
             self.policies.remove(tenant_id)
             del self.states[tenant_id]
-        for record in every:
+        for record in records:
             self._take(record)
-        self._next = dict(enumerate(ends))
 
-    @asynccontextmanager
-    async def following(self) -> AsyncIterator[None]:
-        """Follow the topic in the background while the block runs."""
-        task = asyncio.create_task(self.follow())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait((task,))
-
-    async def follow(self) -> None:
-        """Follow the topic until cancelled. While the log does not answer, the present policies stay in force."""
-        while True:
-            try:
-                if not self._next:
-                    await self.read_whole()
-                async with aclosing(self.log.read(POLICIES.name, start=self._next, follow=True)) as records:
-                    async for record in records:
-                        self._take(record)
-            except StageError as error:
-                log.warning("policies_not_read", why=str(error), remedy="none: the present policies stay in force")
-            self._next = {}
-            await asyncio.sleep(PAUSE)
+    def _not_read(self, error: StageError) -> None:
+        log.warning("policies_not_read", why=str(error), remedy="none: the present policies stay in force")
 
     def _take(self, record: Record) -> None:
         tenant_id = _tenant_of(record)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from memstream.cli.process import policy_reader
 from memstream.cli.process.policy_reader import PolicyReader, read_policies
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.tenant_policies import TenantPolicies
@@ -103,7 +102,7 @@ async def test_what_a_foreign_producer_writes_ends_no_reader(log: EmbeddedLog, t
 
 
 async def test_a_log_that_goes_away_is_read_again(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy_reader, "PAUSE", 0.01)
+    monkeypatch.setattr(PolicyReader, "pause", 0.01)
     reader = PolicyReader(log, TenantPolicies(MemoryPolicy()))
     await reader.read_whole()
     read, failures = log.read, iter((1, 1))
