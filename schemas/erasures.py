@@ -52,7 +52,8 @@ class OwnerErase(Contract):
 
 
 class ErasedPlace(Contract):
-    """Numbers of the records of one collection, table or topic: removed by the erasure, and found by its last scan."""
+    """Numbers of the records of one collection, table or topic: removed by the erasure, and found by its last scan. A
+    run that continues a killed run counts what it removes itself."""
 
     place: str
     """Name of the collection, table or topic."""

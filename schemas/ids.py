@@ -249,9 +249,12 @@ def user_hash(tenant_id: str, user_id: str) -> str:
     return hashlib.sha256(f"memstream/erased/{join(tenant_id, user_id)}".encode()).hexdigest()
 
 
-def erase_command_id(erasure: str, kind: str, key: str, n: int) -> str:
-    """Derive the id of a command of an erasure. `key`: key of its session or owner. `n`: number of the command."""
-    return _derive(f"command/erase/{erasure}/{kind}/{key}/{n}")
+def erasure_id(user: str, previous: str) -> str:
+    """Derive the id of a user's next erasure. `user`: hash of the user. `previous`: id of the erasure before, or "".
+
+    Runs that begin at the same time therefore have the same erasure.
+    """
+    return _derive(f"erasure/{user}/{previous}")
 
 
 def short_hash(text: str) -> str:

@@ -28,7 +28,7 @@ from ...schemas import ids
 from ...schemas.base import Contract
 from ...schemas.cloudevents import CloudEvent
 from ...schemas.command_kinds import ERASE_OWNER, ERASE_SESSION, ERASE_UPKEEP
-from ...schemas.commands import Command, CommandResult, SessionRef
+from ...schemas.commands import NO_MARKER, Command, CommandResult, SessionRef
 from ...schemas.erasures import (
     RECEIPT_PREFIX,
     ROW_KEYS_MAX,
@@ -64,6 +64,14 @@ class ErasureStalled(Exception):
     """A stage did not answer. The marker is durable, so the user stays ignored. The message says what to do."""
 
 
+class _Ended(Exception):
+    """Another run of this erasure has ended it. `receipt` is the receipt of that run."""
+
+    def __init__(self, receipt: ErasureReceipt) -> None:
+        super().__init__(receipt.erasure_id)
+        self.receipt = receipt
+
+
 @dataclass(slots=True, kw_only=True)
 class UserEraser:
     """One run. `patience`: seconds without progress of a stage after which the run ends with ErasureStalled."""
@@ -78,7 +86,8 @@ class UserEraser:
     told: Callable[[str], None] = lambda text: None
     _texts: set[str] = field(default_factory=set)
     _removed: dict[str, int] = field(default_factory=dict)
-    _sent: int = 0
+    _left: dict[str, int] = field(default_factory=dict)
+    """Records that the last scan has found, by place."""
 
     # ------------------------------------------------------------------------------------------------ the run
     async def run(self) -> ErasureReceipt:
@@ -86,11 +95,20 @@ class UserEraser:
         return await self.finish(await self.begin())
 
     async def finish(self, marker: ErasureMarker) -> ErasureReceipt:
-        """Erase the user of an open marker, and return the receipt. Raises ErasureStalled and Transient."""
-        await self._acknowledged(marker)
-        await self._handled()
-        found, rounds = await self._erased(marker)
-        return await self._closed(marker, found, rounds)
+        """Erase the user of an open marker, and return the receipt. If another run ends the erasure, return the receipt
+        of that run. Raises ErasureStalled and Transient."""
+        written = await read_receipt(self.log, marker.erasure_id)
+        if written is not None:  # a run was killed between receipt and closing: keep what it has counted
+            for place in written.places:
+                self._removed[place.place] = max(self._removed.get(place.place, 0), place.removed)
+        try:
+            await self._acknowledged(marker)
+            await self._handled()
+            found, rounds = await self._erased(marker)
+            await self._require_open(marker)
+            return await self._closed(marker, found, rounds)
+        except _Ended as ended:
+            return ended.receipt
 
     async def scan(self) -> UserRecords:
         """Return what memory has of the user. Nothing is changed."""
@@ -101,13 +119,12 @@ class UserEraser:
         """Make the marker durable, or take the open marker of a run that was killed."""
         key = USER_PREFIX + ids.user_hash(self.tenant_id, self.user_id)
         known = (await _latest(self.log, key)).get(key)
-        if known is not None:
-            marker = ErasureMarker.read(known)
-            if marker.state == "open":
-                self.told(f"erasure {marker.erasure_id} continues")
-                return marker
+        before = None if known is None else ErasureMarker.read(known)
+        if before is not None and before.state == "open":
+            self.told(f"erasure {before.erasure_id} continues")
+            return before
         marker = ErasureMarker(
-            erasure_id=str(uuid.uuid4()),
+            erasure_id=ids.erasure_id(key.removeprefix(USER_PREFIX), "" if before is None else before.erasure_id),
             state="open",
             at=self.now(),
             tenant_id=self.tenant_id,
@@ -116,6 +133,21 @@ class UserEraser:
         await self._append(key, marker)
         self.told(f"erasure {marker.erasure_id} begins: memory ignores the user from now on")
         return marker
+
+    async def _require_open(self, marker: ErasureMarker) -> None:
+        """Raise _Ended if another run has closed the marker."""
+        key = USER_PREFIX + ids.user_hash(self.tenant_id, self.user_id)
+        known = (await _latest(self.log, key)).get(key)
+        now = None if known is None else ErasureMarker.read(known)
+        if now is not None and (now.state, now.erasure_id) == ("open", marker.erasure_id):
+            return
+        receipt = await read_receipt(self.log, marker.erasure_id)
+        if receipt is not None:
+            raise _Ended(receipt)
+        raise ErasureStalled(
+            f"{ERASURES.name} has lost the marker of erasure {marker.erasure_id}: run the command again, which begins "
+            "a new erasure"
+        )
 
     async def _acknowledged(self, marker: ErasureMarker) -> None:
         """Wait until the worker of each partition knows the marker. The commands go to keys that have no memory."""
@@ -127,7 +159,7 @@ class UserEraser:
         for owner_id in _keys_of(owners, lambda n: ids.owner_key(self.tenant_id, "user", n), marker):
             owner = Owner(scope="user", id=owner_id)
             commands += [self._owner_command(marker, kind, owner, (), ()) for kind in KINDS]
-        await self._ask(commands)
+        await self._ask(marker, commands)
         self.told("every worker knows it")
 
     async def _handled(self) -> None:
@@ -157,8 +189,7 @@ class UserEraser:
         """Send the commands until a scan finds nothing, or the same as before. Return the last scan and the rounds."""
         found = await self.scan()
         self._texts |= found.texts
-        for place in found.places.values():
-            self._removed[place.place] = self._removed.get(place.place, 0) + place.with_ids
+        self._note(found)
         rounds, before = 0, -1
         while rounds == 0 or (found.left and found.left != before and rounds < ROUNDS_MAX):
             rounds, before = rounds + 1, found.left
@@ -166,9 +197,15 @@ class UserEraser:
             await self._send(marker, found)
             await self._handled()  # a stage deletes rows after it has published the result
             found = await self.scan()
-        for place in found.places.values():
-            self._removed[place.place] = max(0, self._removed.get(place.place, 0) - place.with_ids)
+            self._note(found)
         return found, rounds
+
+    def _note(self, found: UserRecords) -> None:
+        """Count the records that are gone since the scan before, also since a scan of a failed attempt of this run."""
+        for place in found.places.values():
+            gone = max(0, self._left.get(place.place, 0) - place.with_ids)
+            self._removed[place.place] = self._removed.get(place.place, 0) + gone
+            self._left[place.place] = place.with_ids
 
     async def _send(self, marker: ErasureMarker, found: UserRecords) -> None:
         """Send the commands of one round: sessions, then upkeep, then facts. A later stage may hold what an earlier
@@ -178,9 +215,12 @@ class UserEraser:
         keys = {ids.session_key(self.tenant_id, self.user_id, each): each for each in sorted(found.sessions)}
         rows = found.rows
         await self._ask(
-            self._session_command(marker, session_id, part)
-            for key, session_id in keys.items()
-            for part in _split(rows.get(("observer", key), ()))
+            marker,
+            (
+                self._session_command(marker, session_id, part)
+                for key, session_id in keys.items()
+                for part in _split(rows.get(("observer", key), ()))
+            ),
         )
         sessions = tuple(sorted(found.sessions_of_evidence))[:SESSIONS_KEPT]
         stages: dict[str, StageName] = {ERASE_UPKEEP: "consolidation", ERASE_OWNER: "reflector"}
@@ -188,8 +228,11 @@ class UserEraser:
             for owner_key in (own, *sorted(found.owners - {own})):
                 owner = Owner.of_key(owner_key)
                 await self._ask(
-                    self._owner_command(marker, kind, owner, part, sessions)
-                    for part in _split(rows.get((stages[kind], owner_key), ()))
+                    marker,
+                    (
+                        self._owner_command(marker, kind, owner, part, sessions)
+                        for part in _split(rows.get((stages[kind], owner_key), ()))
+                    ),
                 )
 
     async def _closed(self, marker: ErasureMarker, found: UserRecords, rounds: int) -> ErasureReceipt:
@@ -246,27 +289,40 @@ class UserEraser:
             issued_at=self.now(),
         )
 
-    async def _ask(self, commands: Iterable[Command]) -> None:
-        """Send commands, and wait until each is applied. Raises ErasureStalled."""
+    async def _ask(self, marker: ErasureMarker, commands: Iterable[Command]) -> None:
+        """Send commands, and wait until each is applied. Raises _Ended and ErasureStalled."""
         waiting = list(commands)
+        applied_at = time.monotonic()
         while waiting:
-            refused = await self._answers(waiting[:AT_ONCE])
+            sent = waiting[:AT_ONCE]
+            refused = await self._answers(sent)
             waiting = [*refused, *waiting[AT_ONCE:]]
+            if len(refused) < len(sent):
+                applied_at = time.monotonic()
             if refused:
+                await self._require_open(marker)
+                if time.monotonic() - applied_at > self.patience:
+                    raise ErasureStalled(
+                        f"the workers have refused {len(refused)} commands for {self.patience:.0f} s, because they do "
+                        f"not know the marker on {ERASURES.name}: look for erasures_not_read in their log, restart "
+                        "them, and run the command again. The user stays ignored by all workers that know it"
+                    )
                 await asyncio.sleep(RESEND)
 
     async def _answers(self, commands: Sequence[Command]) -> list[Command]:
-        """Send these commands and wait for their results. Return the refused commands, with new ids."""
+        """Send these commands and wait for their results. Return the commands of workers that do not know the marker,
+        with new ids. Raises ErasureStalled."""
         starts = dict(enumerate(await self.log.ends(RESULTS.name)))
         for each in commands:
             record = command_record(each, source="/memstream/erase")
             await self.log.append(record.topic, key=record.key, value=record.value, headers=record.headers)
         waiting = {each.command_id: each for each in commands}
         refused: list[Command] = []
+        until = time.monotonic() + self.patience
         async with aclosing(self.log.read(RESULTS.name, start=starts, follow=True)) as records:
             while waiting:
                 try:
-                    async with asyncio.timeout(self.patience):
+                    async with asyncio.timeout(max(0.0, until - time.monotonic())):
                         answer = await anext(records)
                 except TimeoutError:
                     kinds = ", ".join(sorted({each.kind for each in waiting.values()}))
@@ -278,9 +334,17 @@ class UserEraser:
                 result = _result(answer.value)
                 if result is None or result.command_id not in waiting:
                     continue
+                until = time.monotonic() + self.patience
                 command = waiting.pop(result.command_id)
-                if result.status != "applied":
-                    refused.append(command.model_copy(update={"command_id": str(uuid.uuid4())}))
+                if result.status == "applied":
+                    continue
+                if result.error is None or result.error.code != NO_MARKER:
+                    why = result.status if result.error is None else result.error.message
+                    raise ErasureStalled(
+                        f"{command.kind} was refused ({why}): start workers of the same version as this command, and "
+                        "run it again. The user stays ignored meanwhile"
+                    )
+                refused.append(command.model_copy(update={"command_id": str(uuid.uuid4())}))
         return refused
 
     # ------------------------------------------------------------------------------------------------ log

@@ -13,6 +13,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict
 
 from ...adapters.ports import VectorStore
+from ...schemas.base import describe
 from ...schemas.erasures import ErasureMarker, ErasureReceipt
 from ...schemas.errors import StageError
 from ...streams.log.port import Log
@@ -21,6 +22,8 @@ from .eraser import ErasureStalled, UserEraser, read_erased_users, read_marker, 
 log = structlog.get_logger(__name__)
 PAUSE: Final = 30.0
 """Seconds until a run that failed is tried again."""
+TOGETHER: Final = 2
+"""Maximum number of runs at a time. A scan reads all records of its tenant, and remembers the keys of tables."""
 
 
 class ErasureState(BaseModel):
@@ -58,6 +61,7 @@ class ErasureRuns:
     pause: float = PAUSE
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _why: dict[str, str] = field(default_factory=dict)
+    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TOGETHER))
 
     async def begin(self, tenant_id: str, user_id: str, *, issued_by: str) -> ErasureState:
         eraser = self._eraser(tenant_id, user_id, issued_by)
@@ -94,8 +98,8 @@ class ErasureRuns:
                     if marker.tenant_id is not None and marker.user_id is not None:
                         self._start(self._eraser(marker.tenant_id, marker.user_id, "serve"), marker)
                 return
-            except StageError as error:
-                log.warning("erasures_not_resumed", why=str(error))
+            except Exception as error:  # noqa: BLE001 - every failure is shown, and tried again
+                log.warning("erasures_not_resumed", why=_why(error))
             await asyncio.sleep(self.pause)
 
     def _eraser(self, tenant_id: str, user_id: str, issued_by: str) -> UserEraser:
@@ -116,11 +120,21 @@ class ErasureRuns:
         """Run an erasure, again after each failure, until it is closed."""
         while True:
             try:
-                await eraser.finish(marker)
+                async with self._places:
+                    await eraser.finish(marker)
                 self._why.pop(marker.erasure_id, None)
                 self._tasks.pop(marker.erasure_id, None)
                 return
-            except (ErasureStalled, StageError) as error:
-                self._why[marker.erasure_id] = str(error)
-                log.warning("erasure_waits", erasure_id=marker.erasure_id, why=str(error))
+            except Exception as error:  # noqa: BLE001 - the marker promises the erasure
+                self._why[marker.erasure_id] = _why(error)
+                log.warning("erasure_waits", erasure_id=marker.erasure_id, why=_why(error))
             await asyncio.sleep(self.pause)
+
+
+def _why(error: Exception) -> str:
+    """Describe why a run does not proceed, and what to do."""
+    if isinstance(error, ErasureStalled):
+        return str(error)
+    if not isinstance(error, StageError):
+        return f"{describe(error)}: report it as a bug; it is tried again"
+    return f"{error}: {error.remedy}" if error.remedy else f"{error}: it is tried again"
