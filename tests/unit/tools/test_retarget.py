@@ -89,7 +89,7 @@ def test_records_of_another_tenant_are_errors() -> None:
     [
         (b"{", "not valid JSON"),
         (b"[1]", "no record"),
-        (b'{"kind":"fact"}', "not known"),
+        (b'{"kind":"fact"}', "no record"),
         (b'{"kind":"dream","record":{}}', "not known"),
         (b'{"kind":"fact","record":{}}', "fact_id"),
         (b'{"kind":"fact","record":' + b"[" * 5_000 + b"]" * 5_000 + b"}", "nested too deeply|not known"),
