@@ -62,7 +62,7 @@ class ErasedOwner:
         return self.command.owner == Owner(scope="user", id=self.args.user_id)
 
     async def next_ids(self, collection: str) -> tuple[str, ...]:
-        """Return the ids of the next records to delete, at most `IDS_BATCH`. Of another owner, only the user's records."""
+        """Return the ids of the next records to delete, at most `IDS_BATCH`. For a shared owner: of the user only."""
         where: list[models.Condition] = [] if self.is_own else [equals("user_id", self.args.user_id)]
         found = await self.select(collection, where, limit=IDS_BATCH, fields=("owner_key",))
         return tuple(each.id for each in found)
