@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
@@ -58,9 +57,9 @@ class Memory:
         """
         if wait is None:
             return await self._turns.produce(turn)
-        api, sent = self.api, datetime.now(UTC)
+        api = self.api
         position = await self._turns.produce(turn)
-        await wait_for_turn(api, turn, wait, since=sent, seconds=wait_seconds)
+        await wait_for_turn(api, turn, wait, seconds=wait_seconds)
         return position
 
     def updates(

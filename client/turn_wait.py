@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
 from typing import Final, Literal
 
 from pydantic import JsonValue
@@ -19,28 +18,27 @@ _FIRST, _LONGEST = 0.1, 1.0
 """Seconds between two questions, doubled each time."""
 
 
-async def wait_for_turn(api: Api, turn: TurnLike, wait: TurnWait, *, since: datetime, seconds: float) -> TurnReport:
-    """Return the report of a turn after it has reached the stage `wait`. `since`: a time before the turn was sent.
+async def wait_for_turn(api: Api, turn: TurnLike, wait: TurnWait, *, seconds: float) -> TurnReport:
+    """Return the report of a turn after it has reached the stage `wait`.
+
+    The server reads its newest records first. So the question has no time: the clocks of client, server and log differ.
 
     Raises TurnRefused when the turn is a dead letter, and Unavailable after `seconds`.
     """
     read, _ = encode_turn(turn, "off")
     fields: dict[str, JsonValue] = {"tenant_id": read.tenant_id, "user_id": read.user_id, "ceiling": "public"}
-    start: dict[str, JsonValue] = {"since": since.isoformat()}
     pause, report = _FIRST, None
     try:
         async with asyncio.timeout(seconds):
             while True:
                 try:
-                    report = await api.turn(read.turn_id, session_id=read.session_id, **fields, **start)
+                    report = await api.turn(read.turn_id, session_id=read.session_id, **fields)
                 except NotFound:
                     report = None
                 if report is not None and report.stage in _DONE[wait]:
                     return report
                 if report is not None and report.stage == "refused":
                     raise TurnRefused(report.why or "the turn is a dead letter")
-                if report is not None and report.stage == "waiting":
-                    start = {}  # the turn may have been observed long ago, and was sent again
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST)
     except TimeoutError:

@@ -7,7 +7,7 @@ their changes from the log. Older parts of the log may be deleted; then the stag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal, TypeVar
@@ -26,7 +26,7 @@ from ..schemas.errors import Transient
 from ..schemas.facts import FactUpdated, StoredFact
 from ..schemas.front_door.framing import peek
 from ..schemas.observations import Observation, Observed
-from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS, StageName, dead_letters_of, group_of
+from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS, StageName, Topic, dead_letters_of, group_of
 from ..schemas.topics import TURNS as TURNS_TOPIC
 from ..schemas.turns import Sensitivity, up_to
 from ..schemas.working_set import StoredMessage
@@ -147,17 +147,21 @@ class TurnTracer:
                 records.setdefault((found.user_id, found.session_id), _Seen(found, record))
             return False
 
-        def whole() -> bool:
-            return ref.since is not None
+        progress = _Progress(self._log, reads, {ref.turn_id}, ref.since)
+        place = None if ref.user_id is None or ref.session_id is None else (ref.user_id, ref.session_id)
+        unread = place is not None and await progress.is_unread(ids.session_key(ref.tenant_id, *place), ref.turn_id)
+
+        def found_it() -> bool:
+            """Return whether older records are not needed: an unread turn has no record, or a very new one."""
+            return unread or place in records
 
         for owner_key in sorted(owners):
-            await reads.of_key(
-                "observations", OBSERVATIONS.name, owner_key.encode(), take=take, whole=whole, since=ref.since
+            await reads.newest_of_key(
+                "observations", OBSERVATIONS.name, owner_key.encode(), take=take, found=found_it, since=ref.since
             )
         places = {*((each.user_id, each.session_id) for each in messages), *records}
-        if ref.user_id is not None and ref.session_id is not None:
-            places.add((ref.user_id, ref.session_id))
-        progress = _Progress(self._log, reads, {ref.turn_id}, ref.since)
+        if place is not None:
+            places.add(place)
         facts = await self._facts(ref.tenant_id, [*records.values()], reads)
         found = [
             await self._outcome(
@@ -287,15 +291,15 @@ class _Progress:
     def __init__(self, log: Log, reads: BoundedLogReads, turn_ids: Collection[str], since: datetime | None) -> None:
         self._log = log
         self._reads = reads
-        self._turn_ids = turn_ids
+        self._turn_ids = frozenset(turn_ids)
         self._since = since
-        self._sessions: dict[str, tuple[Mapping[str, Record], Mapping[str, Record]]] = {}
+        self._sessions: dict[tuple[str, str], Mapping[str, Record]] = {}
         self._committed: dict[tuple[StageName, str], Sequence[int | None] | None] = {}
 
     async def unobserved(self, session_key: str, turn_id: str) -> tuple[TurnStage, str | None]:
         """Return the stage of a turn without a record of the observer, and the reason."""
-        letters, turns = await self._records(session_key)
-        letter, turn = letters.get(turn_id), turns.get(turn_id)
+        turn = (await self._records("turns", TURNS_TOPIC, session_key)).get(turn_id)
+        letter = (await self._records("dead letters", dead_letters_of(TURNS_TOPIC), session_key)).get(turn_id)
         if letter is not None and (turn is None or _original_offset(letter) == turn.position.offset):
             headers = {name: value.decode("utf-8", "replace") for name, value in letter.headers}
             reason = headers.get("memstream-reason", "refused")
@@ -315,27 +319,30 @@ class _Progress:
             )
         return "unread", "the observer has not reached it yet"
 
-    async def _records(self, session_key: str) -> tuple[Mapping[str, Record], Mapping[str, Record]]:
-        """Return the last dead letter and the last record of each turn of the session, by turn id."""
-        if session_key not in self._sessions:
-            letters: dict[str, Record] = {}
-            turns: dict[str, Record] = {}
-            dead = dead_letters_of(TURNS_TOPIC)
-            for part, topic, into in (("dead letters", dead, letters), ("turns", TURNS_TOPIC, turns)):
-                await self._reads.of_key(
-                    part, topic.name, session_key.encode(), take=self._collect(into), since=self._since
-                )
-            self._sessions[session_key] = letters, turns
-        return self._sessions[session_key]
+    async def is_unread(self, session_key: str, turn_id: str) -> bool:
+        """Return whether the log has the turn, and the observer has not handled it."""
+        turn = (await self._records("turns", TURNS_TOPIC, session_key)).get(turn_id)
+        return turn is not None and await self.is_committed("observer", turn.position) is False
 
-    def _collect(self, into: dict[str, Record]) -> Callable[[Record], bool]:
+    async def _records(self, part: str, topic: Topic, session_key: str) -> Mapping[str, Record]:
+        """Return the last record of each turn of the session in a topic, by turn id."""
+        if (known := self._sessions.get((topic.name, session_key))) is not None:
+            return known
+        found: dict[str, Record] = {}
+
         def take(record: Record) -> bool:
             turn_id = _turn_id(record)
-            if turn_id is not None and turn_id in self._turn_ids:
-                into[turn_id] = record
+            if turn_id is not None and turn_id in self._turn_ids and _is_later(record, found.get(turn_id)):
+                found[turn_id] = record
             return False
 
-        return take
+        def found_all() -> bool:
+            return self._turn_ids <= found.keys()
+
+        key = session_key.encode()
+        await self._reads.newest_of_key(part, topic.name, key, take=take, found=found_all, since=self._since)
+        self._sessions[topic.name, session_key] = found
+        return found
 
     async def is_committed(self, stage: StageName, position: Position) -> bool | None:
         """Return whether a stage has handled the record at a position; None when the log does not answer."""
@@ -374,6 +381,14 @@ def _turn_id(record: Record) -> str | None:
     value = peek(record.value or b"")
     found = value.get("turn_id") if isinstance(value, dict) else None
     return found if isinstance(found, str) else None
+
+
+def _is_later(record: Record, other: Record | None) -> bool:
+    """Return whether a record that was read after `other` is also the later one. Former partitions are read last."""
+    if other is None:
+        return True
+    one, two = record.position, other.position
+    return one.partition == two.partition and one.offset > two.offset
 
 
 def _original_offset(letter: Record) -> int | None:

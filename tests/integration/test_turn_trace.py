@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -62,10 +62,12 @@ class World:
         letter = dead_letter(record, stage="observer", reason="refused_by_model", error=Poison("x", "no"), attempts=1)
         await self.log.append(LETTERS.name, key=letter.key, value=letter.value, headers=letter.headers)
 
-    async def observed(self, *said: Observation, turn: str = "t1", cause: ObservedBy | None = None) -> None:
+    async def observed(
+        self, *said: Observation, turn: str = "t1", cause: ObservedBy | None = None, at: datetime | None = None
+    ) -> None:
         record = observed(*said, turn=turn, cause=cause or ObservedBy())
-        key = record.owner.key("acme").encode()
-        await self.log.append(OBSERVATIONS.name, key=key, value=record.to_bytes())
+        key, millis = record.owner.key("acme").encode(), None if at is None else int(at.timestamp() * 1000)
+        await self.log.append(OBSERVATIONS.name, key=key, value=record.to_bytes(), timestamp=millis)
 
     async def handled(self, stage: str, topic: str, until: int) -> None:
         await self.log.commit(group_of(stage), topic, {0: until})
@@ -73,9 +75,9 @@ class World:
     def tracer(self, **policy: Any) -> TurnTracer:
         return TurnTracer(store=self.store, log=self.log, deployment=MemoryPolicy(), policy=LogPolicy(**policy))
 
-    async def turn(self, turn_id: str = "t1", **more: Any) -> TurnOutcome | None:
+    async def turn(self, turn_id: str = "t1", *, records: int = 200_000, **more: Any) -> TurnOutcome | None:
         ref = TurnRef("acme", turn_id, **({"user_id": "u1", "session_id": "s1"} | more))
-        found = await self.tracer().trace(ref)
+        found = await self.tracer(records=records).trace(ref)
         assert found.missing == ()
         return found.turns[0] if found.turns else None
 
@@ -129,7 +131,32 @@ async def test_since_leaves_out_older_records(world: World) -> None:
     written = record.written_at
     assert written is not None
     assert await world.stage(since=written) == "observed"
-    assert await world.stage(since=written + timedelta(hours=2)) is None
+    await world.observed(observation(), turn="t2", at=written + timedelta(minutes=30))
+    assert await world.stage(since=written + timedelta(minutes=80)) is None
+
+
+async def test_a_time_after_every_record_leaves_out_nothing(world: World) -> None:
+    """The caller's clock is ahead of the clocks that wrote the log."""
+    await world.observed(observation())
+    assert await world.stage(since=datetime.now(UTC) + timedelta(days=400)) == "observed"
+
+
+async def test_the_newest_records_are_read_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memstream.recall.bounded_log_reads.NEWEST", 2)
+    for place in range(40):
+        await world.sent(f"old{place}")
+        await world.observed(observation(), turn=f"old{place}")
+    await world.handled("observer", TURNS.name, 40)
+    await world.sent()
+    few = {"records": 8}
+    assert await world.stage(**few) == "unread", "the older observations are not read for a turn that nobody has read"
+    await world.observed(observation())
+    assert await world.stage(**few) == "observed"
+    assert await world.stage("old0") == "observed", "what is not among the newest is found in the older records"
+    await world.handled("observer", TURNS.name, 41)
+    await world.sent("late")
+    await world.handled("observer", TURNS.name, 42)
+    assert await world.stage("late") == "waiting"
 
 
 async def test_over_http(world: World) -> None:
