@@ -17,12 +17,11 @@ from ..memory.policies import RecallPolicy
 from ..schemas.collections import FACTS
 from ..schemas.facts import FactState
 from ..schemas.recall import Tier
+from .filters import SessionTurn, in_turns
 from .payloads import SAYING, content_of, observation_of, saying_of, summarised_by
 from .request import RecallRequest
 
 UNDECIDED: tuple[FactState, ...] = ("pending",)
-FACTS_MAX = 1_000
-"""Maximum number of facts to read. One observation is usually evidence of only a few facts."""
 
 
 Key = tuple[Tier, str]
@@ -45,8 +44,8 @@ async def find_disbelieved(
     undecided = UNDECIDED if request.settled else ()
     with_evidence: list[models.Condition] = [any_of("evidence[].observation_id", sorted(set(observations.values())))]
     if summaries:
-        turn_ids = {turn for turns in summaries.values() for _, turn in turns}
-        with_evidence.append(any_of("evidence[].turn_id", sorted(turn_ids)))
+        covered = frozenset[SessionTurn]().union(*summaries.values())
+        with_evidence.append(models.Filter(must=in_turns(covered, "evidence[].")))
     found = await store.select(
         FACTS,
         tenant_id=request.tenant_id,
@@ -57,7 +56,6 @@ async def find_disbelieved(
                 any_of("state", ("active", *DENIED, *undecided)),
             ]
         ),
-        limit=FACTS_MAX,
         fields=SAYING,
     )
     known = request.known_at or now

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from qdrant_client import models
@@ -11,6 +11,9 @@ from ..adapters.vectors.conditions import after, any_of, equals, is_empty, until
 from ..schemas.recall import Tier
 from ..schemas.turns import up_to
 from .request import RecallRequest
+
+SessionTurn = tuple[str, str]
+"""Session id and turn id. The owner is the same for all turns of a read."""
 
 
 def where(tier: Tier, request: RecallRequest, *, now: datetime) -> models.Filter | None:
@@ -118,6 +121,15 @@ def these(identities: Sequence[str], of: models.Filter) -> models.Filter:
     """Match the records that have one of these ids and still match the filter `of`. The filter is built without
     validation, because the ids come from the store."""
     return models.Filter.model_construct(must=[of, models.HasIdCondition.model_construct(has_id=list(identities))])
+
+
+def in_turns(turns: Collection[SessionTurn], path: str = "") -> list[models.Condition]:
+    """Match records with their turn in `turns`; `path` leads to the fields. A turn of these sessions that has the id of
+    another one matches, too, so the caller compares the pairs."""
+    return [
+        any_of(f"{path}session_id", sorted({session_id for session_id, _ in turns})),
+        any_of(f"{path}turn_id", sorted({turn_id for _, turn_id in turns})),
+    ]
 
 
 def not_ended(moment: datetime) -> models.Filter:

@@ -1,13 +1,14 @@
 """Messages that only say what was forgotten, and requests to forget: they leave every recall.
 
-One read asks for the owner's forgotten facts, at the same time as the searches. Only when a found message has a quote
-of such a fact, a second read asks whether another fact was learnt from the same message.
+One read asks for the forgotten facts with evidence in the turns of the found messages, however many facts the owner has
+forgotten. Only when a found message has a quote of such a fact, a second read asks whether another fact was learnt from
+the same message.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from qdrant_client import models
@@ -17,35 +18,39 @@ from ..adapters.vectors.conditions import any_of, equals
 from ..memory.language.text import folded
 from ..memory.trust.excerpts import split_sentences
 from ..memory.trust.forget_requests import asks_to_forget
+from .filters import SessionTurn, in_turns
 
-FORGOTTEN_MAX: Final = 1_000
-"""Maximum number of forgotten facts that a read compares with messages."""
-FIELDS: Final = ("evidence[].session_id", "evidence[].turn_id", "evidence[].quote")
-SessionTurn = tuple[str, str]
+FIELDS: Final = tuple(f"evidence[].{name}" for name in ("session_id", "turn_id", "quote", "user_id"))
 Quotes = Mapping[SessionTurn, Sequence[str]]
 """Folded quotes by turn."""
 _READ_MAX: Final = 2_000
 """Number of leading code points of a message that may be a request to forget."""
 
 
-def forgotten_of(owner_keys: Sequence[str]) -> models.Filter:
-    """Match the forgotten facts of these owners."""
-    return models.Filter(must=[any_of("owner_key", owner_keys), equals("state", "forgotten")])
+def forgotten_of(owner_keys: Sequence[str], turns: Collection[SessionTurn]) -> models.Filter:
+    """Match the forgotten facts of these owners with evidence in these turns."""
+    return models.Filter(must=[*_said_in(owner_keys, turns), equals("state", "forgotten")])
 
 
-def others_of(owner_keys: Sequence[str], turns: Sequence[SessionTurn]) -> models.Filter:
+def others_of(owner_keys: Sequence[str], turns: Collection[SessionTurn]) -> models.Filter:
     """Match the facts of these owners that are not forgotten and have evidence in these turns."""
-    named = any_of("evidence[].turn_id", sorted({turn_id for _, turn_id in turns}))
-    return models.Filter(must=[any_of("owner_key", owner_keys), named], must_not=[equals("state", "forgotten")])
+    return models.Filter(must=_said_in(owner_keys, turns), must_not=[equals("state", "forgotten")])
 
 
-def quotes_in(facts: Sequence[StoredPoint]) -> Quotes:
-    """Return the quotes of facts by turn."""
+def _said_in(owner_keys: Sequence[str], turns: Collection[SessionTurn]) -> list[models.Condition]:
+    return [any_of("owner_key", owner_keys), *in_turns(turns, "evidence[].")]
+
+
+def quotes_in(facts: Sequence[StoredPoint], user_id: str | None = None) -> Quotes:
+    """Return the quotes of facts by turn. With `user_id`, evidence that names another user is left out, because two
+    users may use the same ids of sessions and turns."""
     quotes: defaultdict[SessionTurn, list[str]] = defaultdict(list)
     for fact in facts:
         evidence = fact.payload.get("evidence")
         for each in evidence if isinstance(evidence, list) else ():
-            if isinstance(each, dict) and (quote := folded(str(each.get("quote") or ""))):
+            if not isinstance(each, dict) or (user_id and each.get("user_id") not in (None, user_id)):
+                continue
+            if quote := folded(str(each.get("quote") or "")):
                 quotes[str(each.get("session_id")), str(each.get("turn_id"))].append(quote)
     return quotes
 

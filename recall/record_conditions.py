@@ -6,6 +6,7 @@ conditions are checked on the owner's records.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from ..schemas.recall import Tier
 CONDITIONS_MAX: Final = 8
 VALUES_MAX: Final = 32
 """Maximum number of conditions on metadata, and of values of one condition."""
+EXACT_MAX: Final = 2**53
+"""The greatest number up to which the engine compares whole numbers exactly in a range."""
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 Scalar = str | int | float
 _ROLES: Final[dict[Trust, tuple[str, ...]]] = {
@@ -51,24 +54,33 @@ class MetadataCondition:
             raise ValueError(f"metadata: at most {VALUES_MAX} values can be asked for, not {len(self.values)}")
         if any(isinstance(each, bool) for each in self.values):
             raise ValueError(f"metadata: {self.name}: a boolean cannot be compared; store a text or a number")
-        if not self.values and self.exists is None and not self._has_range:
+        for value in self.values:
+            if not isinstance(value, str):
+                _require_comparable(self.name, value)
+        for limit in self._limits:
+            _require_comparable(self.name, limit)
+            if float(limit) != limit:
+                raise ValueError(
+                    f"metadata: {self.name}: {limit} is too exact for a range; at most {EXACT_MAX} is exact"
+                )
+        if not self.values and self.exists is None and not self._limits:
             raise ValueError(f"metadata: {self.name} needs a value, `in`, `exists` or a range")
 
     @property
-    def _has_range(self) -> bool:
-        return any(each is not None for each in (self.gt, self.gte, self.lt, self.lte))
+    def _limits(self) -> tuple[float, ...]:
+        return tuple(each for each in (self.gt, self.gte, self.lt, self.lte) if each is not None)
 
     def conditions(self) -> Iterator[models.Condition]:
         path = f"metadata.{self.name}"
         if len(self.values) == 1:
-            yield same(path, self.values[0])
+            yield _equal(path, self.values[0])
         elif self.values:
-            yield models.Filter(should=[same(path, each) for each in self.values])
+            yield models.Filter(should=[_equal(path, each) for each in self.values])
         if self.exists is True:
             yield models.Filter(must_not=[is_empty(path)])
         elif self.exists is False:
             yield is_empty(path)
-        if self._has_range:
+        if self._limits:
             limits = models.Range(gt=self.gt, gte=self.gte, lt=self.lt, lte=self.lte)
             yield models.FieldCondition(key=path, range=limits)
 
@@ -126,3 +138,21 @@ class RecordConditions:
 
 
 NO_CONDITIONS: Final = RecordConditions()
+
+
+def _require_comparable(name: str, number: float) -> None:
+    """Raise ValueError for a number that the engine does not store: a whole number of more than 64 bits, or no finite
+    number."""
+    if isinstance(number, int):
+        if not -(2**63) <= number < 2**63:
+            raise ValueError(f"metadata: {name}: a whole number must be from -(2**63) to 2**63 - 1")
+    elif not math.isfinite(number):
+        raise ValueError(f"metadata: {name}: {number} cannot be compared; give a finite number")
+
+
+def _equal(path: str, value: Scalar) -> models.Condition:
+    """Match a value. A range, which also finds the whole number that is stored with a point, rounds whole numbers of
+    more than 53 bits."""
+    if isinstance(value, int) and abs(value) > EXACT_MAX:
+        return equals(path, value)
+    return same(path, value)

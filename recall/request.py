@@ -100,6 +100,11 @@ class RecallRequest:
         return tuple(dict.fromkeys((self.owner, *(Owner(scope="group", id=group) for group in self.groups))))
 
     @property
+    def message_user(self) -> str | None:
+        """The user whose messages are read, or None for an owner that is no user."""
+        return self.owner.id if self.owner.scope == "user" else None
+
+    @property
     def owner_keys(self) -> tuple[str, ...]:
         return tuple(owner.key(self.tenant_id) for owner in self.owners)
 

@@ -29,7 +29,7 @@ from .deadline import LINKS as PART
 from .deadline import DeadlineReads
 from .filters import said_by, these, where
 from .forgotten_messages import FIELDS as FORGOTTEN_FIELDS
-from .forgotten_messages import FORGOTTEN_MAX, Quotes, forgotten_of, quotes_in
+from .forgotten_messages import Quotes, forgotten_of, quotes_in, turn_of
 from .payloads import COMPOSITE_FIELDS, FIELDS
 from .request import RecallRequest
 
@@ -52,6 +52,8 @@ EMBEDDER_SHARE = 0.5
 SEARCH_SHARE = 0.75
 """The searches' share of the patience. A silent search leaves time for later steps: the reranker, and the check of
 believed episodes."""
+FORGOTTEN_SHARE = 0.8
+"""The share until which the forgotten facts of the found messages are read, after the search."""
 
 Vector = Sequence[float]
 
@@ -109,7 +111,7 @@ class MemorySearch:
         """The co-recall links of all owners whose memory is read, if links are used. Set by `run`."""
         self._has_facts = FACTS in collections
         self.forgotten: Quotes = {}
-        """The quotes of the owner's forgotten facts by turn. Set by `run` when messages are searched."""
+        """The quotes of forgotten facts in the turns of the found messages. Set by `run` when messages are searched."""
         self.as_speaker: str | None = None
         """The cue as the speaker named in it would write it: "my" instead of "Ann's". None when the cue names no known
         speaker. Set by `run`."""
@@ -120,8 +122,6 @@ class MemorySearch:
             async with asyncio.TaskGroup() as group:
                 if self._linked:
                     group.create_task(self._links())
-                if "turns" in self._where and self._has_facts:
-                    group.create_task(self._forgotten())
                 if "working" in self._where:
                     group.create_task(self._all_working())
                 if (cue := self._request.search_text) is not None:
@@ -136,20 +136,6 @@ class MemorySearch:
 
     async def _links(self) -> None:
         self.links = await load_links(store=self._store, request=self._request, parts=self._parts)
-
-    async def _forgotten(self) -> None:
-        found = await self._parts.ask(
-            "turns.forgotten",
-            lambda: self._store.select(
-                FACTS,
-                tenant_id=self._request.tenant_id,
-                where=forgotten_of(self._request.owner_keys),
-                limit=FORGOTTEN_MAX,
-                fields=FORGOTTEN_FIELDS,
-            ),
-            share=SEARCH_SHARE,
-        )
-        self.forgotten = quotes_in(found or ())
 
     # -------------------------------------------------------------------------------------------- without a cue
     async def _all_working(self) -> None:
@@ -259,6 +245,24 @@ class MemorySearch:
         )
         if found is not None:
             self._pools[tier] = found
+            if tier == "turns":
+                await self._forgotten()
+
+    async def _forgotten(self) -> None:
+        turns = {turn_of(each) for each in self._pools["turns"].payloads.values()}
+        if not turns or not self._has_facts:
+            return
+        found = await self._parts.ask(
+            "turns.forgotten",
+            lambda: self._store.select(
+                FACTS,
+                tenant_id=self._request.tenant_id,
+                where=forgotten_of(self._request.owner_keys, turns),
+                fields=FORGOTTEN_FIELDS,
+            ),
+            share=FORGOTTEN_SHARE,
+        )
+        self.forgotten = quotes_in(found or (), self._request.message_user)
 
     async def _candidates(self, tier: Tier, rankings: Mapping[ListName, Ranking], names: Collection[str]) -> Pool:
         collection, condition = self._place(tier)

@@ -249,7 +249,7 @@ class RecallService:
                     FACTS, tenant_id=request.tenant_id, where=others_of(request.owner_keys, turns), fields=QUOTES
                 ),
             )
-            quotes = quotes_in(others or ())
+            quotes = quotes_in(others or (), request.message_user)
             gone |= {key for key in said if not is_quoted(found[key].payload, found[key].content, quotes)}
         return {key: each for key, each in found.items() if key not in gone} if gone else found
 

@@ -12,10 +12,8 @@ from qdrant_client import models
 from ..adapters.ports import Payload, VectorStore
 from ..adapters.vectors.conditions import any_of
 from ..schemas.collections import EPISODES, FACTS
+from .filters import SessionTurn, in_turns
 
-SessionTurn = tuple[str, str]
-"""Session id and turn id. The owner is the same for all turns of a read."""
-STATEMENTS_MAX: Final = 500
 _FACT_FIELDS: Final = ("content", *(f"evidence[].{name}" for name in ("session_id", "turn_id", "quote")))
 _EPISODE_FIELDS: Final = ("content", "session_id", "turn_id", "evidence")
 
@@ -26,13 +24,12 @@ async def statements_of(
     """Return the statements and their quotes by turn. Raises the store's errors."""
     if not turns:
         return {}
-    named = sorted({turn_id for _, turn_id in turns})
     found = await asyncio.gather(
         *(
-            _select(store, collection, tenant_id, [any_of("owner_key", owner_keys), any_of(path, named)], fields)
+            _select(store, collection, tenant_id, [any_of("owner_key", owner_keys), *in_turns(turns, path)], fields)
             for collection, path, fields in (
-                (FACTS, "evidence[].turn_id", _FACT_FIELDS),
-                (EPISODES, "turn_id", _EPISODE_FIELDS),
+                (FACTS, "evidence[].", _FACT_FIELDS),
+                (EPISODES, "", _EPISODE_FIELDS),
             )
         )
     )
@@ -50,7 +47,7 @@ async def _select(
     if not await store.exists(collection):
         return []
     where = models.Filter(must=must)
-    found = await store.select(collection, tenant_id=tenant_id, where=where, limit=STATEMENTS_MAX, fields=fields)
+    found = await store.select(collection, tenant_id=tenant_id, where=where, fields=fields)
     return [each.payload for each in found]
 
 

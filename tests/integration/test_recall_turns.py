@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
-from memstream.adapters.ports import Embedder, EmbedderIdentity, RerankCandidate, StoredPoint, VectorStore
+from memstream.adapters.ports import Embedder, EmbedderIdentity, Point, RerankCandidate, StoredPoint, VectorStore
 from memstream.memory.policies import FusionPolicy, RecallPolicy
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallResult, RecallService
+from memstream.recall.stated_turns import statements_of
+from memstream.schemas.collections import FACTS
 from memstream.schemas.errors import Fatal, Transient
-from tests.support.recall_service import U1, Faulty, World
+from memstream.schemas.facts import Evidence, StoredFact
+from tests.support.recall_service import TEAM, U1, Faulty, World
 from tests.support.stored_memory import NOW
 
 NOBODY = RecallPolicy(fusion=FusionPolicy(speaker=0))
@@ -188,6 +192,45 @@ def test_a_cue_costs_a_search_and_a_read_a_collection_and_a_look_at_names(
             "facts.select": 1,  # what the owner has forgotten
         }
     )
+
+
+def test_however_much_was_forgotten_each_forgotten_fact_counts(remembering: World) -> None:
+    """The ids of the many facts are lower, and each has a turn of the same id in another session."""
+    quote = "I collect stamps"
+
+    async def stored() -> Mapping[tuple[str, str], Sequence[str]]:
+        memory = remembering.memory
+        await memory.message(quote, turn="t1")
+        await memory.episode("The user spoke of a hobby", turn_ids=["t1"], observation_id=str(uuid.UUID(int=1)))
+        identity = await memory.fact(quote, state="forgotten", fact_id=str(uuid.UUID(int=2**127)))
+        rows = await memory.store.get(FACTS, tenant_id="acme", ids=[identity])
+        row = StoredFact.from_payload(rows[identity].payload)
+        [dense] = await memory.embedder.embed(["x"], tenant_id="acme")
+        points = []
+        for n in range(1, 1_002):
+            evidence = row.evidence[0].model_copy(update={"session_id": f"x{n}", "quote": "other"})
+            other = row.model_copy(update={"fact_id": str(uuid.UUID(int=n)), "evidence": (evidence,), "content": "x"})
+            points.append(Point(other.fact_id, other.to_payload(), dense=dense, text="x"))
+        await memory.store.put(FACTS, points)
+        return await statements_of(memory.store, "acme", [U1.key("acme")], {("s1", "t1")})
+
+    stated = remembering.do(stored())
+    assert quote in stated["s1", "t1"]
+    recalled = remembering.recall(TURNS, cue="stamps", tiers=("turns", "episodic"))
+    assert found(recalled) == [], "neither the message nor the summary of the turn"
+
+
+def test_a_forgotten_fact_of_a_group_hides_no_message_of_another_user(remembering: World) -> None:
+    async def stored() -> None:
+        await remembering.memory.message("I collect stamps", turn="t1")
+        said = Evidence(
+            turn_id="t1", session_id="s1", observation_id=str(uuid.UUID(int=1)), occurred_at=NOW, quote="stamps",
+            user_id="u2",
+        )  # fmt: skip
+        await remembering.memory.fact("Likes stamps", owner=TEAM, state="forgotten", evidence=(said,))
+
+    remembering.do(stored())
+    assert found(remembering.recall(TURNS, cue="stamps", groups=("team",))) == ["I collect stamps"]
 
 
 def test_a_list_of_no_weight_is_not_asked_for(talk: World) -> None:

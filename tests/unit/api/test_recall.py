@@ -168,6 +168,19 @@ async def test_a_body_is_read_strictly(body: Any) -> None:
     assert (await called(app_over()).post("/v1/recall", json=given)).status_code == 422
 
 
+@pytest.mark.parametrize("path", ["recall", "context"])
+@pytest.mark.parametrize(
+    "number", ["9223372036854775808", "1" + "0" * 400, "-9223372036854775809", "1e400", "NaN", "-Infinity", "1" * 5_000]
+)
+async def test_a_number_that_no_engine_stores_is_refused(path: str, number: str) -> None:
+    for asked in (number, f'{{"gte": {number}}}', f'{{"in": ["x", {number}]}}'):
+        body = f'{{"tenant_id": "acme", "user_id": "u1", "cue": "x", "metadata": {{"n": {asked}}}}}'
+        answer = await called(app_over()).post(
+            f"/v1/{path}", content=body, headers={"content-type": "application/json"}
+        )
+        assert (answer.status_code, answer.json()["type"]) == (422, "urn:memstream:problem:invalid"), answer.text
+
+
 async def test_an_item_tells_why_it_is_there() -> None:
     api = called(app_over(recall=NoRecall(RecallResult((found(),), ()))))
     (item,) = (await api.get("/v1/recall?tenant=acme&user=u1")).json()["items"]

@@ -29,6 +29,11 @@ class Body(BaseModel):
         ({"name": "a"}, "needs a value, `in`, `exists` or a range"),
         ({"name": "a", "values": ("x",) * 33}, "at most 32 values"),
         ({"name": "a", "values": (True,)}, "a boolean cannot be compared"),
+        ({"name": "a", "values": (2**63,)}, r"2\*\*63 - 1"),
+        ({"name": "a", "values": (1e400,)}, "inf cannot be compared"),
+        ({"name": "a", "gte": 10**400}, r"2\*\*63 - 1"),
+        ({"name": "a", "lt": float("nan")}, "nan cannot be compared"),
+        ({"name": "a", "lt": 2**53 + 1}, "at most 53 bits"),
     ],
 )
 def test_a_wrong_condition_on_metadata(fields: dict[str, Any], says: str) -> None:
