@@ -7,7 +7,7 @@ their changes from the log. Older parts of the log may be deleted; then the stag
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal, TypeVar
@@ -320,8 +320,12 @@ class _Progress:
         return "unread", "the observer has not reached it yet"
 
     async def is_unread(self, session_key: str, turn_id: str) -> bool:
-        """Return whether the log has the turn, and the observer has not handled it."""
-        turn = (await self._records("turns", TURNS_TOPIC, session_key)).get(turn_id)
+        """Return whether the turn is among the newest records, and the observer has not handled it. Older records are
+        not read, because the records of the observer need the rest of the limit."""
+        found: dict[str, Record] = {}
+        key, take = session_key.encode(), self._collect(found)
+        await self._reads.newest_of_key("turns", TURNS_TOPIC.name, key, take=take, found=lambda: True)
+        turn = found.get(turn_id)
         return turn is not None and await self.is_committed("observer", turn.position) is False
 
     async def _records(self, part: str, topic: Topic, session_key: str) -> Mapping[str, Record]:
@@ -330,22 +334,25 @@ class _Progress:
             return known
         found: dict[str, Record] = {}
 
-        def take(record: Record) -> bool:
-            turn_id = _turn_id(record)
-            if turn_id is not None and turn_id in self._turn_ids and _is_later(record, found.get(turn_id)):
-                found[turn_id] = record
-            return False
-
         def found_all() -> bool:
             return self._turn_ids <= found.keys()
 
-        key = session_key.encode()
+        key, take = session_key.encode(), self._collect(found)
         await self._reads.newest_of_key(part, topic.name, key, take=take, found=found_all, since=self._since)
         self._sessions[topic.name, session_key] = found
         return found
 
-    async def is_committed(self, stage: StageName, position: Position) -> bool | None:
-        """Return whether a stage has handled the record at a position; None when the log does not answer."""
+    def _collect(self, into: dict[str, Record]) -> Callable[[Record], bool]:
+        def take(record: Record) -> bool:
+            turn_id = _turn_id(record)
+            if turn_id is not None and turn_id in self._turn_ids and _is_later(record, into.get(turn_id)):
+                into[turn_id] = record
+            return False
+
+        return take
+
+    async def is_committed(self, stage: StageName, position: Position) -> bool:
+        """Return whether a stage has handled the record at a position."""
         key = (stage, position.topic)
         if key not in self._committed:
             try:

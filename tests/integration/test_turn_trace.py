@@ -152,6 +152,7 @@ async def test_the_newest_records_are_read_first(world: World, monkeypatch: pyte
     assert await world.stage(**few) == "unread", "the older observations are not read for a turn that nobody has read"
     await world.observed(observation())
     assert await world.stage(**few) == "observed"
+    assert await world.stage("old0", records=50) == "observed", "41 turns are not read for it"
     assert await world.stage("old0") == "observed", "what is not among the newest is found in the older records"
     await world.handled("observer", TURNS.name, 41)
     await world.sent("late")
