@@ -60,9 +60,8 @@ class MetadataCondition:
         for limit in self._limits:
             _require_comparable(self.name, limit)
             if float(limit) != limit:
-                raise ValueError(
-                    f"metadata: {self.name}: {limit} is too exact for a range; at most {EXACT_MAX} is exact"
-                )
+                limits = "a range compares whole numbers of at most 53 bits"
+                raise ValueError(f"metadata: {self.name}: {limits}, not {limit}")
         if not self.values and self.exists is None and not self._limits:
             raise ValueError(f"metadata: {self.name} needs a value, `in`, `exists` or a range")
 
