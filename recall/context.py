@@ -51,6 +51,7 @@ from ..schemas.said_at import zone_named
 from ..schemas.slots import OTHER
 from ..schemas.turns import Owner, Sensitivity
 from .deadline import DeadlineReads, UnansweredPart
+from .filters import SessionTurn
 from .held_records import owner_blocks, session_blocks, tasks_to_do
 from .profile import ProfileReader, ProfileRequest
 from .recall_events import NullRecallPublisher, RecallPublisher, answered
@@ -59,7 +60,7 @@ from .record_reader import RecordReader
 from .request import ReadSession, RecallRequest
 from .service import RecalledMemory, RecallPort, RecallResult
 from .slots import SlotSelection
-from .stated_turns import SessionTurn, statements_of
+from .stated_turns import statements_of
 
 Switch = Literal["tasks", "blocks", "profile", "digest", "semantic", "working", "episodic", "turns", "recall"]
 """Names of the sections. `recall` is not a section: it adds the tool `recall` to the answer."""
