@@ -351,8 +351,8 @@ class _Progress:
 
         return take
 
-    async def is_committed(self, stage: StageName, position: Position) -> bool:
-        """Return whether a stage has handled the record at a position."""
+    async def is_committed(self, stage: StageName, position: Position) -> bool | None:
+        """Return whether a stage has handled the record at a position; None when the log does not answer."""
         key = (stage, position.topic)
         if key not in self._committed:
             try:
