@@ -165,6 +165,7 @@ class ContextRequest:
             category=self.category,
             conditions=self.conditions,
             slots=self.slots,
+            zone=zone_named(self.time_zone),
             settled=True,
             explain=self.explain,
         )

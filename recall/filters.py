@@ -8,6 +8,7 @@ from datetime import datetime
 from qdrant_client import models
 
 from ..adapters.vectors.conditions import after, any_of, equals, is_empty, until
+from ..memory.recall.cue_times import CueTime
 from ..schemas.recall import Tier
 from ..schemas.turns import up_to
 from .request import RecallRequest
@@ -130,6 +131,14 @@ def in_turns(turns: Collection[SessionTurn], path: str = "") -> list[models.Cond
         any_of(f"{path}session_id", sorted({session_id for session_id, _ in turns})),
         any_of(f"{path}turn_id", sorted({turn_id for _, turn_id in turns})),
     ]
+
+
+def in_time(tier: Tier, of: models.Filter, time: CueTime) -> models.Filter:
+    """Match the records that match `of` and that were said, or began to be true, in this time."""
+    limits = models.DatetimeRange(gte=time.start, lt=time.end)
+    fields = ("evidence[].occurred_at", "valid_from") if tier == "semantic" else ("occurred_at",)
+    said = models.Filter(should=[models.FieldCondition(key=field, range=limits) for field in fields])
+    return models.Filter(must=[of, said])
 
 
 def not_ended(moment: datetime) -> models.Filter:

@@ -119,6 +119,23 @@ def trace_of(tier: Tier, payload: Payload) -> Trace:
             return TurnTrace(_moment(payload, "occurred_at"))
 
 
+def times_of(tier: Tier, payload: Payload) -> list[datetime]:
+    """Return the times at which a record was said, and at which a fact began to be true as its speaker stated. A
+    working entry has none."""
+    if tier == "working":
+        return []
+    if tier != "semantic":
+        return [_moment(payload, "occurred_at")]
+    evidence = payload.get("evidence")
+    said = (
+        [_moment(each, "occurred_at") for each in evidence if isinstance(each, dict)]
+        if isinstance(evidence, list)
+        else []
+    )
+    begun = [_moment(payload, "valid_from")] if payload.get("valid_from_told") else []
+    return said + begun or [_moment(payload, "recorded_at")]
+
+
 def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: RecallPolicy) -> Impression:
     """Return the values for the ranking profile `composite`. A message has no importance. The strength of a working
     entry is its salience, which decreases with each turn."""

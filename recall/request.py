@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 
 from ..memory.policies.recall import LIMIT_MAX
 from ..schemas.base import CONTENT_MAX
@@ -60,6 +60,8 @@ class RecallRequest:
     """The lowest score of an item of the answer, 0 to 1. 0 means that no item is left out for its score."""
     mood: float | None = None
     """The caller's valence, -1 to 1, for the profile `composite`."""
+    zone: tzinfo = UTC
+    """The reader's time zone, for the days that the cue names."""
     settled: bool = False
     """True to omit episodes and working entries whose fact is pending, and working entries whose fact is not believed.
     Episodes whose fact is not believed are always omitted."""

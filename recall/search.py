@@ -17,6 +17,7 @@ from qdrant_client import models
 
 from ..adapters.ports import DenseRanking, Embedder, LexicalRanking, Payload, Ranking, StoredPoint, VectorStore
 from ..memory.policies import FusionPolicy, RecallPolicy
+from ..memory.recall.cue_times import CueTime
 from ..memory.recall.fusion import ListName, RankedList, fuse
 from ..memory.recall.links import Links
 from ..memory.recall.speakers import Speaker, find_speaker, possible_names, same_name
@@ -27,7 +28,7 @@ from ..schemas.recall import TIERS, Tier
 from ..schemas.working_set import ENTRIES_MAX
 from .deadline import LINKS as PART
 from .deadline import DeadlineReads
-from .filters import said_by, these, where
+from .filters import in_time, said_by, these, where
 from .forgotten_messages import FIELDS as FORGOTTEN_FIELDS
 from .forgotten_messages import Quotes, forgotten_of, quotes_in, turn_of
 from .payloads import COMPOSITE_FIELDS, FIELDS
@@ -91,15 +92,17 @@ class MemorySearch:
         now: datetime,
         parts: DeadlineReads,
         messages: int,
+        named: CueTime | None = None,
     ) -> None:
         """`collections`: the existing collections to read; a tier without its collection is empty. `parts` records
-        unanswered parts. `messages`: number of the best messages to read."""
+        unanswered parts. `messages`: number of the best messages to read. `named`: the time that the cue names."""
         self._store = store
         self._embedder = embedder
         self._policy = policy
         self._request = request
         self._parts = parts
         self._messages = messages
+        self.named = named
         wheres = {tier: where(tier, request, now=now) for tier in TIERS if COLLECTION_OF[tier] in collections}
         self._where = {tier: condition for tier, condition in wheres.items() if condition is not None}
         self._pools: dict[Tier, Pool] = {tier: Pool() for tier in self._where}
@@ -265,20 +268,29 @@ class MemorySearch:
         self.forgotten = quotes_in(found or (), self._request.message_user)
 
     async def _candidates(self, tier: Tier, rankings: Mapping[ListName, Ranking], names: Collection[str]) -> Pool:
+        """Search the tier. When the cue names a time, the records of that time are searched once more on their own, so
+        that they are found, and match better."""
         collection, condition = self._place(tier)
         fields, most = self._fields[tier], self._messages if tier == "turns" else self._policy.pool
-        answers = await self._store.search(
-            collection,
-            tenant_id=self._request.tenant_id,
-            rankings=list(rankings.values()),
-            where=condition,
-            limit=self._policy.pool,
+        wheres = [condition] if self.named is None else [condition, in_time(tier, condition, self.named)]
+        searches = await asyncio.gather(
+            *(
+                self._store.search(
+                    collection,
+                    tenant_id=self._request.tenant_id,
+                    rankings=list(rankings.values()),
+                    where=each,
+                    limit=self._policy.pool,
+                )
+                for each in wheres
+            )
         )
-        lists = [RankedList(name, [each.id for each in found]) for name, found in zip(rankings, answers, strict=True)]
+        answers = [(name, found) for search in searches for name, found in zip(rankings, search, strict=True)]
+        lists = [RankedList(name, [each.id for each in found]) for name, found in answers]
         preferred = await self._said_by(names, lists) if names else frozenset[str]()
         fused = fuse(lists, policy=self._fusion_of(tier), pool=most, preferred=preferred)
         rows = await self._rows(tier, list(fused), condition, fields)
-        near = next((found for name, found in zip(rankings, answers, strict=True) if name == "dense"), ())
+        near = [each for name, found in answers if name == "dense" for each in found]
         return Pool(
             {each.id: each.payload for each in rows},
             fused,

@@ -28,8 +28,9 @@ from ..memory.language.locales import locales
 from ..memory.language.questions import only_asks
 from ..memory.policies import RecallPolicy, TiersPolicy
 from ..memory.recall.cue_fit import fits
+from ..memory.recall.cue_times import CueTime, find_cue_time
 from ..memory.recall.fusion import Rank, RankedList, ranks_in
-from ..memory.recall.links import Links, activation
+from ..memory.recall.links import activation
 from ..memory.recall.ranking import (
     Score,
     greatest_score,
@@ -38,6 +39,7 @@ from ..memory.recall.ranking import (
     weigh_fit,
     weigh_question,
     weigh_reply,
+    weigh_time,
 )
 from ..memory.recall.selection import OmissionReason, ScoredMemory, choose, sort_by_score, why_left_out
 from ..schemas.collections import FACTS, LINKS
@@ -49,7 +51,7 @@ from .collection_cache import CollectionCache
 from .deadline import DeadlineReads, UnansweredPart
 from .forgotten_messages import FIELDS as QUOTES
 from .forgotten_messages import Quotes, is_quoted, only_asks_to_forget, others_of, quotes_in, turn_of
-from .payloads import MemorySource, content_of, fit_text_of, impression_of, subject_of, told_of, trace_of
+from .payloads import MemorySource, content_of, fit_text_of, impression_of, subject_of, times_of, told_of, trace_of
 from .request import RecallRequest
 from .search import COLLECTION_OF, MemorySearch, Pool, compares_meanings, uses_links
 
@@ -206,13 +208,13 @@ class RecallService:
             now=now,
             parts=parts,
             messages=min(messages, self._policy.pool),
+            named=self._named_time(request, now),
         )
         found = dict(self._found(await searching.run(), request))
         found = await self._remembered(found, searching.forgotten, parts, request)
-        links = searching.links
         if request.search_text is not None and reranker is not None and found:
             found = await self._reranked(found, searching, request.search_text, reranker, parts, request, now)
-        scored = self._scored(found, links, request, now)
+        scored = self._scored(found, searching, request, now)
         greatest = greatest_score(request.tiers, self._policy, cue=request.search_text is not None)
         all_scored = scored
         if request.min_score > 0:
@@ -264,7 +266,7 @@ class RecallService:
         now: datetime,
     ) -> dict[Key, _Found]:
         """Return the candidates with the reranker's order, or unchanged when the reranker does not answer in time."""
-        ordered = [(each.tier, each.id) for each in sort_by_score(self._scored(found, searched.links, request, now))]
+        ordered = [(each.tier, each.id) for each in sort_by_score(self._scored(found, searched, request, now))]
         best = [(tier, found[tier, identity]) for tier, identity in ordered[: self._policy.rerank_pool]]
         shown = [RerankCandidate(tier, each.content, subject_of(each.payload), each.by_speaker) for tier, each in best]
         order = await parts.ask(
@@ -323,14 +325,17 @@ class RecallService:
             left = [each for each in left if (each.tier, each.id) not in gone]
 
     def _scored(
-        self, found: Mapping[Key, _Found], links: Sequence[Links], request: RecallRequest, now: datetime
+        self, found: Mapping[Key, _Found], searched: MemorySearch, request: RecallRequest, now: datetime
     ) -> list[ScoredMemory]:
+        links, named = searched.links, searched.named
         lifted = activation(links, {identity: each.match for (_, identity), each in found.items()}) if links else {}
         fit = self._fits(found, request)
         scored = []
         for key, each in found.items():  # hot loop: hundreds of candidates
             tier, identity = key
             score = self._score(tier, each, lifted.get(identity, 0.0), fit.get(key), request, now)
+            if named is not None and (times := times_of(tier, each.payload)):
+                score = weigh_time(score, max(map(named.closeness, times)))
             scored.append(ScoredMemory(tier, identity, each.content, score, subject_of(each.payload)))
         return scored
 
@@ -359,6 +364,11 @@ class RecallService:
             reasons[each.tier, each.id] = (reason, None if same is None else same.id)
         ordered = sort_by_score(each for each in every if (each.tier, each.id) in reasons)
         return [(each, *reasons[each.tier, each.id]) for each in ordered]
+
+    def _named_time(self, request: RecallRequest, now: datetime) -> CueTime | None:
+        """Return the time that the cue names, seen from the time of the read."""
+        cue = request.search_text
+        return None if cue is None else find_cue_time(cue, self._packs, now=request.past or now, zone=request.zone)
 
     def _meets_cue(self, scored: ScoredMemory, found: Mapping[Key, _Found]) -> bool:
         """Return False for a message without a word of the cue when the embedder compares words. Its search by vectors

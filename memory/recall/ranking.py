@@ -17,6 +17,8 @@ from ..decay import DAY, effective_confidence, half_life_decay
 from ..policies import CompositePolicy, RecallPolicy
 
 UNKNOWN_EMOTION = 0.5
+OTHER_TIME: Final = 0.7
+"""Share of its score that a record far from the time of the cue loses."""
 _SEMANTIC: Final = ("confidence", "reinforcement", "match")
 _WORKING: Final = ("salience", "match")
 _EPISODIC: Final = ("significance", "recency", "match")
@@ -170,6 +172,14 @@ def weigh_reply(score: Score, policy: RecallPolicy) -> Score:
 
     The part `replies` is negative: the share `policy.replies` of the score."""
     return _score((*score.names, "replies"), (*score.terms, -policy.replies * score.total))
+
+
+def weigh_time(score: Score, closeness: float) -> Score:
+    """Reduce the score of a record outside of the time that the cue names.
+
+    The part `when` is negative: the share `OTHER_TIME` of the score, times the missing closeness. A record of that time
+    has closeness 1 and keeps its score."""
+    return _score((*score.names, "when"), (*score.terms, -OTHER_TIME * (1.0 - closeness) * max(0.0, score.total)))
 
 
 def _score(names: tuple[str, ...], terms: tuple[float, ...]) -> Score:

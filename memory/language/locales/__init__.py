@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .definition import LocalePackError, define_locale_pack
 from .notation import phrases, words
-from .pack import Implied, Locale, Markers, Nouns, PredicateRule, QuestionWords, Valued, WordOrder
+from .pack import Implied, Locale, Markers, Nouns, PredicateRule, QuestionWords, TimeWords, Valued, WordOrder
 from .registry import available_locales, locale, locales
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Nouns",
     "PredicateRule",
     "QuestionWords",
+    "TimeWords",
     "Valued",
     "WordOrder",
     "available_locales",

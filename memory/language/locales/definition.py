@@ -58,6 +58,7 @@ def check_locale_pack(pack: Locale) -> None:
         *_verbs(pack),
         *_references(pack),
         *_spellings(pack),
+        *_time_words(pack),
     ]
     if problems:
         more = len(problems) - _SHOWN_MAX
@@ -71,7 +72,7 @@ def _containers(pack: Locale) -> Iterator[_Problem]:
     The other checks run only when this check finds nothing. They would read a text in place of a tuple letter by
     letter.
     """
-    for owner, prefix in ((pack, ""), (pack.markers, "markers.")):
+    for owner, prefix in ((pack, ""), (pack.markers, "markers."), (pack.time_words, "time_words.")):
         for field in fields(owner):
             value = getattr(owner, field.name)
             kind = str(field.type)
@@ -139,6 +140,13 @@ def _words(pack: Locale) -> Iterator[_Problem]:
                     yield _Problem(f"{prefix}{field.name}", f"{word!r} has capital letters, write {word.lower()!r}")
                 elif not word or len(word.split()) > 1:
                     yield _Problem(f"{prefix}{field.name}", f"{word!r} is not one word, write single words")
+
+
+def _time_words(pack: Locale) -> Iterator[_Problem]:
+    for field in fields(pack.time_words):
+        for word in getattr(pack.time_words, field.name):
+            if word != word.lower():
+                yield _Problem(f"time_words.{field.name}", f"{word!r} has capital letters, write {word.lower()!r}")
 
 
 def _verbs(pack: Locale) -> Iterator[_Problem]:

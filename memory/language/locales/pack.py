@@ -13,6 +13,8 @@ from typing import Literal
 Valued = Literal["single", "multi", "unsure"]
 """Number of values that a predicate has at one time: one (an employer), several (languages), or unknown (`prefers`)."""
 Tense = Literal["base", "present", "past", "participle", "ongoing"]
+TimeUnit = Literal["day", "week", "weekend", "month", "year"]
+TimeRelation = Literal["since", "until", "before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,40 @@ class QuestionWords:
     """Greetings, thanks and similar words, which state nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class TimeWords:
+    """Words by which a question names a time that has begun.
+
+    All are in lower case and as people write them, with accents. The words of a phrase are separated by spaces.
+    """
+
+    days: Mapping[str, int] = field(default_factory=dict)
+    """Phrase → days from today: `yesterday` → -1."""
+    recent: frozenset[str] = frozenset()
+    """Phrases for the last two weeks: `recently`."""
+    units: Mapping[str, TimeUnit] = field(default_factory=dict)
+    this: frozenset[str] = frozenset()
+    """Words before a unit, month or weekday for the present one: `this`."""
+    last: frozenset[str] = frozenset()
+    """Words before a unit, month or weekday for the one before: `last`. Before a number they begin a time until now:
+    `last` three weeks."""
+    ago_before: frozenset[str] = frozenset()
+    """Words before a number and a unit: German `vor` drei Tagen."""
+    ago_after: frozenset[str] = frozenset()
+    """Words after a number and a unit: three days `ago`."""
+    one: frozenset[str] = frozenset()
+    """Words for the number one before a unit: `a` week ago."""
+    months: Mapping[str, int] = field(default_factory=dict)
+    weekdays: Mapping[str, int] = field(default_factory=dict)
+    """Name → number, Monday is 0."""
+    at: frozenset[str] = frozenset()
+    """Words before a month, a weekday or a year: `in` March. Without such a word, a month needs a year."""
+    skipped: frozenset[str] = frozenset()
+    """Words between these words that change nothing: in `the` `year` 2024, until the `end` `of` 2024."""
+    relations: Mapping[str, TimeRelation] = field(default_factory=dict)
+    """Words before a time: `since` 2024."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Locale:
     """A locale pack: the words and rules of one language."""
@@ -321,3 +357,5 @@ class Locale:
     topics: tuple[frozenset[str], ...] = ()
     """Groups of words that ask for the same thing: `job`, `work`, `employer`."""
     questions: QuestionWords = QuestionWords()
+    time_words: TimeWords = TimeWords()
+    """Words by which a question names a time: `yesterday`."""

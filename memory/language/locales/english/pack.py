@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..definition import define_locale_pack
 from . import attributes, employment, habits, kinds, lexicon, markers, relationships, residence, topics
+from .time_words import TIME_WORDS
 from .verbs import VERBS
 
 ENGLISH = define_locale_pack(
@@ -84,4 +85,5 @@ ENGLISH = define_locale_pack(
     altering=kinds.ALTERING,
     topics=topics.TOPICS,
     questions=topics.QUESTIONS,
+    time_words=TIME_WORDS,
 )

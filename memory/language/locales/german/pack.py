@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..definition import define_locale_pack
 from . import attributes, employment, habits, kinds, lexicon, markers, relationships, residence
 from .spelling import LETTERS, spelled
+from .time_words import TIME_WORDS
 from .verbs import VERBS
 
 GERMAN = define_locale_pack(
@@ -68,4 +69,5 @@ GERMAN = define_locale_pack(
     word_order=lexicon.WORD_ORDER,
     nouns=lexicon.NOUNS,
     ending_verbs=habits.ENDING_VERBS,
+    time_words=TIME_WORDS,
 )
