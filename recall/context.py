@@ -11,7 +11,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Literal, get_args
 
@@ -81,6 +81,8 @@ MESSAGES_READ = 20
 """Number of the best messages of which a context shows passages."""
 NEAR_MESSAGES = 5
 """Number of the messages nearest in meaning that are shown without a word of the cue."""
+FRESH = timedelta(days=30)
+"""Age up to which a context does not say when a fact was last confirmed."""
 EPISODES_INSTEAD = 10
 """Maximum number of episodes that replace missing facts."""
 TOKENS_DEFAULT = 2_000
@@ -477,7 +479,7 @@ def _memories(
 
 def _items(recalled: Iterable[RecalledMemory], now: datetime) -> tuple[ContextItem, ...]:
     """Convert recalled memories to context items. A start date in the future is omitted, because the statement itself
-    contains this date."""
+    contains this date. The last confirmation is omitted while it is fresh, because most facts are."""
     return tuple(
         ContextItem(
             each.item.content,
@@ -486,6 +488,7 @@ def _items(recalled: Iterable[RecalledMemory], now: datetime) -> tuple[ContextIt
             sensitivity=each.sensitivity,
             id=each.item.id,
             since=each.since if each.since is not None and each.since <= now else None,
+            confirmed=each.confirmed if each.confirmed is not None and now - each.confirmed > FRESH else None,
             day=each.at if each.item.tier == "episodic" else None,
             by_person=each.approved,
             trust=each.trust,

@@ -85,6 +85,8 @@ class RecordDetails:
     """For an episode with a gist: the time at which its original text was archived. verbatim.py returns that text."""
     since: datetime | None = None
     """For a fact: its start time, if the speaker stated it."""
+    confirmed: datetime | None = None
+    """For a fact: the time at which it was last said or confirmed."""
     at: datetime | None = None
     """For a fact: the time at which it was recorded. For an episode or a message: the time at which it happened or was
     said."""
@@ -290,6 +292,7 @@ def told_of(tier: Tier, payload: Payload) -> RecordDetails:
                 fact.subject,
                 fact.category,
                 since=since,
+                confirmed=_since(payload),
                 at=fact.recorded_at,
                 approved=fact.metadata.get(APPROVED) is True,
                 trust=fact.trust,

@@ -78,6 +78,8 @@ class RecalledMemory:
     """For an episode with a gist: the time at which its original text was archived."""
     since: datetime | None = None
     """For a fact: its start time, if the speaker stated it."""
+    confirmed: datetime | None = None
+    """For a fact: the time at which it was last said or confirmed."""
     at: datetime | None = None
     """For a fact: the time at which it was recorded. For an episode or a message: the time at which it happened or was
     said."""
@@ -464,6 +466,7 @@ def _recollection(chosen: ScoredMemory, found: _Found, greatest: float) -> Recal
         role=told.role,
         archived_at=told.archived_at,
         since=told.since,
+        confirmed=told.confirmed,
         at=told.at,
         approved=told.approved,
         needs_own_word=told.needs_own_word,

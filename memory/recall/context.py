@@ -69,6 +69,8 @@ class ContextItem:
     id: str = ""
     since: datetime | None = None
     """Start of a fact; None when the speaker gave no start."""
+    confirmed: datetime | None = None
+    """The last confirmation of a fact. It is shown when the fact has no start."""
     day: datetime | None = None
     """For an episode, the time when it happened or was said. For a task, the time when it is due."""
     by_person: bool = False
@@ -337,8 +339,7 @@ def _item(section: Section, statement: ContextItem, zone: tzinfo) -> _Piece:
     match section:
         case "semantic":
             kind = f"[{statement.category}] " if statement.category else ""
-            limits = [f"since {since(statement.since, zone)}"] if statement.since else []
-            limits += _origin(statement.trust)
+            limits = [*_dated(statement, zone), *_origin(statement.trust)]
             text = f"{kind}{content} ({'; '.join(limits)})" if limits else f"{kind}{content}"
         case _:
             on = f"{day(statement.day, zone)}: " if statement.day else ""
@@ -347,6 +348,14 @@ def _item(section: Section, statement: ContextItem, zone: tzinfo) -> _Piece:
             text = f"{on}{whose}{content}{by}"
     says = frozenset((_statement(statement),)) if content else frozenset[Statement]()
     return _Piece(section, subject, f"- {text}" if content else "", says, statement.id)
+
+
+def _dated(fact: ContextItem, zone: tzinfo) -> Iterator[str]:
+    """Yield the month of the begin of a fact, or else of its last confirmation."""
+    if fact.since is not None:
+        yield f"since {since(fact.since, zone)}"
+    elif fact.confirmed is not None:
+        yield f"as of {since(fact.confirmed, zone)}"
 
 
 def _origin(trust: Trust) -> list[str]:

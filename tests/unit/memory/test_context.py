@@ -178,6 +178,16 @@ def test_byte_for_byte(case: str) -> None:
     assert render(memories, policy, mark=MARK).text + "\n" == (GOLDEN / f"{case}.txt").read_text(encoding="utf-8")
 
 
+def test_a_fact_has_the_month_of_its_begin_or_else_of_its_last_confirmation() -> None:
+    later = datetime(2026, 5, 31, 23, 30, tzinfo=UTC)
+    facts = (
+        ContextItem("Owns a boat", confirmed=later, trust="tool"),
+        ContextItem("Works at Stripe", since=MARCH, confirmed=later),
+    )
+    text = render(Memories(facts=facts), replace(FULL, zone=ZoneInfo("Europe/Berlin")), mark=MARK).text
+    assert "- Owns a boat (as of June 2026; from a tool)\n- Works at Stripe (since March 2026)" in text
+
+
 def test_no_golden_file_is_left_over() -> None:
     assert {path.stem for path in GOLDEN.glob("*.txt")} == set(CASES)
 

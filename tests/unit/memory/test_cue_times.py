@@ -90,10 +90,10 @@ def test_a_day_begins_at_midnight_of_the_reader() -> None:
     assert found == CueTime(datetime(2026, 3, 28, 23, tzinfo=UTC), datetime(2026, 3, 29, 22, tzinfo=UTC))
 
 
-@pytest.mark.parametrize("now", [datetime.min, datetime.max])
+@pytest.mark.parametrize("now", [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, tzinfo=UTC)])
 def test_the_ends_of_the_calendar(now: datetime) -> None:
     for cue in ("yesterday", "last year", "since yesterday", "vor drei Wochen", "this month"):
-        find_cue_time(cue, locales("en,de"), now=now.replace(tzinfo=UTC), zone=ZoneInfo("Asia/Tokyo"))
+        find_cue_time(cue, locales("en,de"), now=now, zone=ZoneInfo("Asia/Tokyo"))
 
 
 def test_closeness_is_one_inside_and_falls_with_the_distance() -> None:
