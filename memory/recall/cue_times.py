@@ -25,9 +25,7 @@ _OPEN_DAYS: Final = 30.0
 _COUNT_MAX: Final = 10_000
 _SKIP_MAX: Final = 4
 _PHRASE_MAX: Final = 4
-_TOKEN: Final = re.compile(
-    r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}\.\s?\d{1,2}\.\s?\d{4}|\d+(?:st|nd|rd|th)?(?![^\W_])|[^\W\d_]+"
-)
+_TOKEN: Final = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}\.\s?\d{1,2}\.\s?\d{4}|\d+(?:st|nd|rd|th)?|[^\W\d_]+")
 _YEARS: Final = range(1900, 2101)
 
 

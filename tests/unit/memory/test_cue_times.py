@@ -112,5 +112,5 @@ def test_a_long_cue_takes_linear_time() -> None:
         find_cue_time(cue, locales("en,de"), now=NOW)
         return time.process_time() - begun
 
-    for part in ("in the ", "last ", "vor ", "1 ", "since in the year of "):
+    for part in ("in the ", "last ", "vor ", "1 ", "since in the year of ", "1", "1x", "1."):
         assert seconds(part * 20_000) < 8 * max(0.02, min(seconds(part * 5_000) for _ in range(3)))
