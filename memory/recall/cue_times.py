@@ -169,7 +169,7 @@ class _CueReader:
             return _of_day(written), place + 1
         if (number := _number(token.rstrip("stndrh"), range(1, 32))) is not None and after in words.months:
             return self._month(place + 1, number)
-        if token in words.months and (named or _number(after.rstrip("stndrh"), _YEARS) is not None):
+        if token in words.months and (named or _is_day_or_year(after)):
             return self._month(place, None)
         if token in words.weekdays and named:
             return self._weekday(words.weekdays[token], last=True), place + 1
@@ -280,6 +280,11 @@ def _written_date(token: str) -> date | None:
 
 def _number(token: str, allowed: range) -> int | None:
     return int(token) if token.isascii() and token.isdigit() and len(token) < 6 and int(token) in allowed else None
+
+
+def _is_day_or_year(token: str) -> bool:
+    digits = token.rstrip("stndrh")
+    return _number(digits, range(1, 32)) is not None or _number(digits, _YEARS) is not None
 
 
 def _midnight(day: date | None, zone: tzinfo) -> datetime | None:
