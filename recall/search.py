@@ -269,7 +269,7 @@ class MemorySearch:
 
     async def _candidates(self, tier: Tier, rankings: Mapping[ListName, Ranking], names: Collection[str]) -> Pool:
         """Search the tier. When the cue names a time, the records of that time are searched once more on their own, so
-        that they are found, and match better."""
+        that they are found, and match better. A time without records changes no match."""
         collection, condition = self._place(tier)
         fields, most = self._fields[tier], self._messages if tier == "turns" else self._policy.pool
         wheres = [condition] if self.named is None else [condition, in_time(tier, condition, self.named)]
@@ -285,7 +285,8 @@ class MemorySearch:
                 for each in wheres
             )
         )
-        answers = [(name, found) for search in searches for name, found in zip(rankings, search, strict=True)]
+        filled = [search for search in searches if search is searches[0] or any(search)]
+        answers = [(name, found) for search in filled for name, found in zip(rankings, search, strict=True)]
         lists = [RankedList(name, [each.id for each in found]) for name, found in answers]
         preferred = await self._said_by(names, lists) if names else frozenset[str]()
         fused = fuse(lists, policy=self._fusion_of(tier), pool=most, preferred=preferred)
