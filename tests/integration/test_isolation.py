@@ -54,6 +54,7 @@ INNER = {
     "TierFilter.recall": "RecallService's",
     "TenantRecall.recall": "RecallService's",
     "BoundedLogReads.of_key": "of one key that FactTracer has checked",
+    "BoundedLogReads.newest_of_key": "of one key that TurnTracer has checked",
     "FormerCounts.before": "partition counts alone",
     "FactLog.after": "MemoryExporter's",
     "FactLog.ends": "offsets alone",
@@ -70,6 +71,7 @@ INNER = {
     "MemoryExporter.totals": "numbers alone",
     "MemorySearch.run": "RecallService's",
     "PublishingRecall.recall": "RecallService's",
+    "TurnFinder.page": "turns of RecordReader.log with outcomes of TurnTracer.trace_page",
     "VerbatimReader.may_be_shown": "of a row that its caller has",
 }
 NO_READS = {"GET /livez", "GET /readyz", "GET /metrics", "POST /v1/turns", "POST /v1/reflect", "GET /v1/tools",

@@ -74,7 +74,7 @@ CLAUSES: Final = (
 )
 """Pieces of sentences that the rules of the offline model begin to read."""
 SENTENCE_S: Final = 0.5
-"""Seconds of processor time for a message of the longest sentences. It takes 0.13 at most."""
+"""Seconds of processor time for a message of the longest sentences. It takes 0.3 at most."""
 
 
 def _said(message: str) -> tuple[said_text.SaidText, ...]:

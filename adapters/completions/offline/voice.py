@@ -28,8 +28,9 @@ class Silence(Enum):
 
 _POLITE: Final = (
     r"(?:(?:please|pls|plz|now|then|just|and|ok|okay|so|hey|hi|quick|kindly|can (?:you|u)|could (?:you|u)|would (?:you|u)|will you|help me"
-    r"|let us|let's|lets|i (?:want|need|would like)(?: you)? to|i'd like(?: you)? to|(?:do|maybe) you)[ ,:]+)*"
+    r"|let us|let's|lets|i (?:want|need|would like)(?: you)? to|i'd like(?: you)? to|(?:do|maybe) you)[ ,:]+){0,5}"
 )
+"""At most five, because a search tries them at each place of a text."""
 _FICTION: Final = (
     r"(?:story|tale|novel|novella|chapter|poem|poetry|limerick|haiku|sonnet|ballad|song|lyrics|verse|rap|scene|script|screenplay|dialogue|monologue"
     r"|sketch|skit|fairy ?tale|fan ?fic(?:tion)?|diary entry|joke|riddle|play|fable|legend|myth)"
