@@ -20,7 +20,7 @@ from qdrant_client import models
 from memstream.adapters.ports import Payload, Point, StoredPoint, VectorStore
 from memstream.adapters.vectors.engine import EngineRefused
 from memstream.adapters.vectors.store import QdrantStore
-from memstream.schemas.errors import Fatal, StageError, Transient
+from memstream.schemas.errors import Fatal, Poison, StageError, Transient
 from tests.support.vector_backends import FORMS, make_id, make_point, make_row, place
 
 in_module_loop = pytest.mark.asyncio(loop_scope="module")
@@ -263,7 +263,7 @@ async def test_what_one_caller_has_wrong_is_refused_to_it_alone(store: QdrantSto
         store.delete("facts", tenant_id="acme", ids=[make_id("absent")]),
         return_exceptions=True,
     )
-    assert [type(each) for each in answers] == [type(None), Fatal, Fatal, type(None), type(None), type(None)]
+    assert [type(each) for each in answers] == [type(None), Poison, Fatal, type(None), type(None), type(None)]
     assert [await store.count("facts", tenant_id=tenant) for tenant in TENANTS] == [1, 1]
 
 
