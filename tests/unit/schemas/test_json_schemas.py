@@ -21,9 +21,10 @@ def test_files_and_code_agree() -> None:
     assert json_schemas.differences() == [], "mend: make generate"
 
 
-@for_each("name", sorted(json_schemas.expected_files()))
-def test_each_is_a_valid_schema(name: str) -> None:
-    Draft202012Validator.check_schema(json.loads(json_schemas.expected_files()[name]))
+@for_each(("name", "text"), json_schemas.expected_files().items(), ids=lambda case: case[0])
+def test_each_is_a_valid_schema(name: str, text: str) -> None:
+    assert name.endswith(".json")
+    Draft202012Validator.check_schema(json.loads(text))
 
 
 def test_drift_is_told_by_file(tmp_path: Path) -> None:
