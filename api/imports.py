@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from itertools import islice
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field
 
 from ..client.import_file import ImportRefused, ImportSource
-from ..client.import_formats import format_of
+from ..client.import_formats import GivenFormat, format_of
+from ..schemas.facts import Trust
 from ..schemas.imports import ImportFault, ImportReport
 from ..tools.importing.importer import MemoryImporter
 from ..tools.importing.lines import ImportLine, ImportPlan
@@ -26,11 +28,13 @@ LINES_MAX: Final = 200
 PATIENCE: Final = 20.0
 """Seconds that a request waits for the result of each command."""
 NDJSON: Final = "application/x-ndjson"
+CSV: Final = "text/csv"
 
 
 class ImportQuery(Whose):
     """Target of an import, and its options."""
 
+    format: Annotated[GivenFormat, Field(description="Format of the body; auto reads it from the body.")] = "auto"
     file: Annotated[str, Field(max_length=255, description="Name of the file, for the errors of the answer.")] = "body"
     first_line: Annotated[
         int, Field(ge=2, le=2**53, description="Number of the first line after the header, for the errors.")
@@ -38,6 +42,7 @@ class ImportQuery(Whose):
     dedup: Annotated[
         bool, Field(description="False: restore facts and episodes whose text memory has under another id, too.")
     ] = True
+    trust: Annotated[Trust, Field(description="Trust of the statements of another memory.")] = "tool"
     dry_run: Annotated[bool, Field(description="Check the lines, and write nothing.")] = False
 
 
@@ -51,14 +56,15 @@ def router(*, importer: MemoryImporter, places: SharedPool, credentials: Credent
         summary="Import memory",
         response_model=ImportReport,
         openapi_extra={
-            "requestBody": {"required": True, "content": {NDJSON: text, "application/json": text}},
+            "requestBody": {"required": True, "content": {NDJSON: text, "application/json": text, CSV: text}},
         },
     )
     async def take(request: Request, query: Annotated[ImportQuery, Query()], caller: Caller = admin) -> ImportReport:
         """The body is an export: its header, and at most 200 further lines or list items. Send a longer export in
         parts, each with the header. A part that is sent again has no second effect. The owner may differ from the
-        owner of the export; a record then gets a new id."""
-        body = await read_body(request, limit=limits.body, also=(NDJSON,))
+        owner of the export; a record then gets a new id. Or the body is the file of another memory (`format`), and the
+        request names the owner."""
+        body = await read_body(request, limit=limits.body, also=(NDJSON, CSV))
         plan, lines, faults = _read(body, query, caller)
         async with places.place(party_of(caller, plan.target.tenant_id)):
             report = await importer.page(plan, lines, caller=caller.name, patience=PATIENCE)
@@ -71,22 +77,25 @@ def _read(body: bytes, query: ImportQuery, caller: Caller) -> tuple[ImportPlan, 
     """Read the body and check its target against the credential. Raises Problem."""
     source = ImportSource("the body", io.BytesIO(body))
     try:
-        read = list(format_of(source).read(replace(source, name=query.file), 0, 0))
+        form = format_of(source, query.format)
+        tenant_id = query.tenant_of(caller) if query.tenant_id or query.tenant or caller.tenants else None
+        owner = query.owner_or_all(caller)
+        header = form.header(source, tenant_id=tenant_id, owner=owner)
+        read = form.read(replace(source, name=query.file), 0, 0)
+        rest = list(read if form.foreign else islice(read, 1, None))
     except ImportRefused as error:
         raise invalid_field("body", str(error)) from None
-    header, *rest = (*read,) if read else (None,)
-    if header is None or isinstance(header, ImportFault):
-        raise invalid_field("body", "begins with no header: send the first line of the export in each request")
     if len(rest) > LINES_MAX:
         raise invalid_field("body", f"has {len(rest)} lines after the header; at most {LINES_MAX} are taken")
     try:
         plan = ImportPlan.of(
             query.file,
-            header.text,
-            tenant_id=query.tenant_of(caller) if query.tenant_id or query.tenant or caller.tenants else None,
-            owner=query.owner_or_all(caller),
+            header,
+            tenant_id=tenant_id,
+            owner=owner,
             dedup=query.dedup,
             dry_run=query.dry_run,
+            trust=query.trust,
         )
     except ValueError as error:
         raise invalid_field("body", str(error)) from None
@@ -95,7 +104,7 @@ def _read(body: bytes, query: ImportQuery, caller: Caller) -> tuple[ImportPlan, 
         raise invalid_field("user_id", "is required, because the token may change the memory of its users only")
     if plan.target.owner is not None:
         caller.check_owner(plan.target.owner)
-    moved = query.first_line - 2
+    moved = 0 if form.foreign else query.first_line - 2
     lines = [ImportLine(each.number + moved, each.text) for each in rest if not isinstance(each, ImportFault)]
     faults = [each.model_copy(update={"line": each.line + moved}) for each in rest if isinstance(each, ImportFault)]
     return plan, lines, faults

@@ -257,11 +257,11 @@ class Api(Edits):
         await export_to_file(self.export(**fields), Path(path), format)
 
     async def import_file(self, path: str | Path, /, **fields: JsonValue) -> ImportReport:
-        """Import a file that an export wrote, in parts. A part is sent again until the server has answered; records
-        that memory has are skipped.
+        """Import a file of an export or of another memory, in parts. A part is sent again until the server has
+        answered; records that memory has are skipped.
 
-        `fields` are the parameters of `POST /v1/import`: tenant_id, user_id, dedup, dry_run. Raises ImportRefused for a
-        file that is not an export.
+        `fields` are the parameters of `POST /v1/import`: tenant_id, user_id, dedup, dry_run, format. Raises
+        ImportRefused for a file of no known format.
         """
         return await import_file(Path(path), self.call, long_names(fields))
 

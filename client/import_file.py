@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -21,6 +22,8 @@ from ..schemas.imports import ImportFault, ImportReport
 LINE_MAX: Final = 8 * 1024 * 1024
 """Maximum length of a line or list item. The longest line is a turn with the vectors of 64 messages."""
 CHUNK: Final = 1024 * 1024
+NAME_MAX: Final = 64
+"""Bytes of the name of a field that are compared."""
 _OUTSIDE: Final = re.compile(rb'["{}\[\]]')
 _INSIDE: Final = re.compile(rb'["\\]')
 HEADER: Final = "data/export.ndjson"
@@ -59,6 +62,11 @@ class ImportSource:
     def size(self) -> int:
         """The size of the file with which the source begins."""
         return os.fstat(self.file.fileno()).st_size
+
+    @property
+    def changed_at(self) -> datetime | None:
+        """The file's time of change; None for a body."""
+        return None if self.path is None else datetime.fromtimestamp(int(self.path.stat().st_mtime), UTC)
 
 
 @contextmanager
@@ -103,6 +111,81 @@ def read_list(source: ImportSource, end: int, number: int) -> Iterator[FileLine 
     yield from _ListScanner(source.name, begin, number, begun=end > 0).read(source.file)
 
 
+def read_items(source: ImportSource, names: Collection[str], end: int, number: int) -> Iterator[FileLine | ImportFault]:
+    """Yield the items of a JSON list, or of the lists with these names in a JSON object, from offset `end` on.
+
+    Raises ImportRefused for an object without such a list.
+    """
+    begin = _begin(source.file, 0)
+    first = source.file.read(CHUNK).lstrip()[:1]
+    if first == b"[":
+        yield from read_list(source, end, number)
+        return
+    source.file.seek(begin)
+    lists = [each for each in _MemberScanner(begin).read(source.file) if each.name in names]
+    if not lists:
+        raise ImportRefused(f"{source.name} has no list {' or '.join(sorted(names))}")
+    for n, each in enumerate(lists):
+        if n + 1 < len(lists) and end >= lists[n + 1].begin:
+            continue
+        at, line = (end, number) if end > each.begin else (each.begin, each.line)
+        source.file.seek(at)
+        yield from _ListScanner(source.name, at, line, begun=True, inner=True).read(source.file)
+
+
+@dataclass(frozen=True, slots=True)
+class _MemberList:
+    """A list in a JSON object: the name of its field, the offset behind its bracket, and the line of the bracket."""
+
+    name: str
+    begin: int
+    line: int
+
+
+@dataclass(slots=True)
+class _MemberScanner:
+    """Scanner of the lists that are fields of a JSON object. It looks at brackets and quotes only."""
+
+    at: int
+    line: int = 1
+    depth: int = 0
+    in_text: bool = False
+    escaped: bool = False
+    text: bytes = b""
+    """The beginning of the last text among the fields of the object. Before a value, it is the name of the field."""
+
+    def read(self, file: BinaryIO) -> Iterator[_MemberList]:
+        while chunk := file.read(CHUNK):
+            yield from self._chunk(chunk)
+            self.at += len(chunk)
+
+    def _chunk(self, chunk: bytes) -> Iterator[_MemberList]:
+        place = 0
+        while place < len(chunk):
+            if self.escaped:
+                self.escaped, place = False, place + 1
+                continue
+            found = (_INSIDE if self.in_text else _OUTSIDE).search(chunk, place)
+            stop = len(chunk) if found is None else found.start()
+            self.line += chunk.count(b"\n", place, stop)
+            if self.in_text and self.depth == 1 and len(self.text) < NAME_MAX:
+                self.text += chunk[place : min(stop, place + NAME_MAX)]
+            if found is None:
+                return
+            token, place = found[0], found.end()
+            if self.in_text:
+                self.in_text, self.escaped = token == b"\\", token == b"\\"
+            elif token == b'"':
+                self.in_text = True
+                self.text = b"" if self.depth == 1 else self.text
+            elif token in (b"{", b"["):
+                if self.depth == 1 and token == b"[":
+                    yield _MemberList(self.text.decode("utf-8", "replace"), self.at + place, self.line)
+                self.depth += 1
+            else:
+                self.depth -= 1
+
+
 def _begin(file: BinaryIO, end: int) -> int:
     """Go to offset `end`, or behind the byte order mark at the beginning of the file. Return the offset."""
     file.seek(0)
@@ -142,6 +225,8 @@ class _ListScanner:
     """Offset of the next byte."""
     line: int
     begun: bool
+    inner: bool = False
+    """True for a list within an object. What follows the list is not read."""
     ended: bool = False
     depth: int = 0
     deepest: int = 0
@@ -153,7 +238,7 @@ class _ListScanner:
 
     def read(self, file: BinaryIO) -> Iterator[FileLine | ImportFault]:
         self.line = max(self.line, 1)
-        while chunk := file.read(CHUNK):
+        while not (self.inner and self.ended) and (chunk := file.read(CHUNK)):
             yield from self._chunk(chunk)
         if self.depth or self.in_text or not self.ended:
             yield self._fault("the list does not end: the file is cut", "export it again, or copy the whole file")
@@ -179,6 +264,8 @@ class _ListScanner:
                     self.begun, start = True, place
                 elif token == b"]" and not self.ended:
                     self.ended, start = True, place
+                    if self.inner:
+                        return
                 elif token in (b"{", b"["):
                     self.depth, self.deepest, self.size, self.parts, self.began = 1, 1, 0, [], self.line
                 else:

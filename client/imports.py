@@ -1,8 +1,10 @@
-"""Import of an export over HTTP: the file in parts, each sent again until the server has answered."""
+"""Import over HTTP: the file in parts, each sent again until the server has answered. A foreign file is converted
+here."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,9 +12,10 @@ import httpx
 from pydantic import JsonValue
 
 from ..schemas.imports import ImportFault, ImportReport
+from ..schemas.turns import Owner
 from .answers import decode
 from .import_file import FileLine, ImportRefused, located, opened_source
-from .import_formats import format_of
+from .import_formats import FORMAT_NAMES, format_of
 
 PATH: Final = "/v1/import"
 PART_LINES: Final = 200
@@ -23,19 +26,26 @@ PART_BYTES: Final = 1024 * 1024
 async def import_file(
     path: Path, call: Callable[..., Awaitable[httpx.Response]], fields: Mapping[str, JsonValue]
 ) -> ImportReport:
-    """Import a file. Raises ImportRefused for a file that is not an export."""
+    """Import a file. Raises ImportRefused for a file of no known format."""
     report = ImportReport()
+    given: Any = fields.get("format", "auto")
+    if given not in FORMAT_NAMES:
+        raise ImportRefused(f"{given!r} is no format: give {', '.join(FORMAT_NAMES)}")
     with opened_source(path, name=path.name) as source:
-        read = format_of(source).read(source, 0, 0)
-        header = next(read, None)
-        if header is None or isinstance(header, ImportFault):
-            raise ImportRefused(f"{path} does not begin with the header of an export")
-        for part in _parts(read):
+        form = format_of(source, given)
+        header = form.header(source, tenant_id=_text_or_none(fields, "tenant_id"), owner=_owner(fields))
+        read = form.read(source, 0, 0)
+        for part in _parts(read if form.foreign else islice(read, 1, None), numbered=form.foreign):
             if isinstance(part, ImportFault):
                 report = report.plus(ImportReport(errors=(part,)))
                 continue
-            body = b"\n".join((_one_line(header.text), *(_one_line(each.text) for each in part)))
-            params: dict[str, Any] = {**fields, "file": path.name[:255], "first_line": max(2, part[0].number)}
+            body = b"\n".join((_one_line(header), *(_one_line(each.text) for each in part)))
+            params: dict[str, Any] = {
+                **fields,
+                "format": "auto",
+                "file": path.name[:255],
+                "first_line": max(2, part[0].number),
+            }
             answer = await call(
                 "POST", PATH, params=params, content=body, headers={"Content-Type": "application/x-ndjson"}
             )
@@ -43,12 +53,24 @@ async def import_file(
     return report
 
 
-def _parts(read: Iterator[FileLine | ImportFault]) -> Iterator[Sequence[FileLine] | ImportFault]:
-    """Yield parts of consecutive lines, and the faults between them."""
+def _text_or_none(fields: Mapping[str, JsonValue], name: str) -> str | None:
+    value = fields.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _owner(fields: Mapping[str, JsonValue]) -> Owner | None:
+    user_id, scope, owner_id = (_text_or_none(fields, name) for name in ("user_id", "scope", "id"))
+    if scope is not None and owner_id is not None:
+        return Owner.model_validate({"scope": scope, "id": owner_id})
+    return None if user_id is None else Owner(scope="user", id=user_id)
+
+
+def _parts(read: Iterator[FileLine | ImportFault], *, numbered: bool) -> Iterator[Sequence[FileLine] | ImportFault]:
+    """Yield parts of consecutive lines, and the faults between them. `numbered`: the lines have their own numbers."""
     part: list[FileLine] = []
     size = 0
     for each in read:
-        follows = bool(part) and isinstance(each, FileLine) and each.number == part[-1].number + 1
+        follows = bool(part) and isinstance(each, FileLine) and (numbered or each.number == part[-1].number + 1)
         full = isinstance(each, FileLine) and (len(part) == PART_LINES or size + len(each.text) > PART_BYTES)
         if part and (full or not follows):
             yield part

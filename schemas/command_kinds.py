@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from . import commands, erasures, restore
+from . import commands, erasures, imports, restore
 from .base import Contract
 from .edits import blocks, episodes, facts, groups, procedures, prospective, working
 from .topics import COMMANDS, COMMANDS_SESSION, StageName
@@ -28,7 +28,9 @@ ERASING: Final = frozenset((ERASE_SESSION, ERASE_OWNER, ERASE_UPKEEP))
 """Kinds of the commands of an erasure (docs/design/erasure.md)."""
 RESTORE_LINKS: Final = "restore.links"
 """Kind of a command that consolidation applies to the row of an owner's recalls."""
-RESTORING: Final = frozenset(("restore.owner", "restore.upkeep", "restore.session", RESTORE_LINKS))
+FACTS_IMPORT: Final = "facts.import"
+"""Kind of a command with statements of another memory."""
+RESTORING: Final = frozenset((FACTS_IMPORT, "restore.owner", "restore.upkeep", "restore.session", RESTORE_LINKS))
 """Kinds of the commands of an import (docs/design/import.md)."""
 MemoryTier = Literal["episodic", "semantic", "digest"]
 
@@ -109,6 +111,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         ("facts.supersede", facts.FactSupersede, facts.FactSuperseded),
         ("facts.merge", facts.FactMerge, facts.FactsMerged),
         ("facts.forget", facts.FactForget, facts.FactForgotten),
+        (FACTS_IMPORT, imports.FactsImport, restore.RecordsRestored),
     ),
     *_kinds(
         "owner",

@@ -60,9 +60,16 @@ OWN_METADATA = frozenset((WAITS_FOR, UNCONFIRMED, APPROVED))
 SOURCE_EPISODES_MAX = 64
 
 
+class ImportedFrom(Contract):
+    """The place of an imported statement: a file, and the line where the statement begins."""
+
+    file: Annotated[str, StringConstraints(max_length=255)]
+    line: Annotated[int, Field(ge=1)]
+
+
 class Evidence(Contract):
-    """Evidence of a fact: one turn with its quote, or one manual edit. A manual edit's `turn_id` matches no turn, and
-    its `quote` is the text of the edit."""
+    """Evidence of a fact: one turn with its quote, one manual edit, or one statement of an imported file. The `turn_id`
+    of an edit and of an import matches no turn, and its `quote` is the text of the statement."""
 
     turn_id: GivenId
     session_id: GivenId
@@ -78,6 +85,9 @@ class Evidence(Contract):
     evidence of earlier versions."""
     agent_id: GivenId | None = None
     """The agent of the turn; null when the turn has none, and in evidence of earlier versions."""
+    imported: ImportedFrom | None = None
+    """The place of a statement that an import read from the file of another memory. Null in other evidence, and in
+    evidence of earlier versions."""
 
 
 class Fact(Contract):

@@ -221,6 +221,11 @@ def restore_command_id(source: str, args: Mapping[str, Any]) -> str:
     return f"restore/{source}/{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
+def imported_cause(subject: str, content: str) -> str:
+    """Return the cause of an imported fact, from which its id follows: the same statement is always the same fact."""
+    return f"import/{encode(subject)}/{content_hash(content)}"
+
+
 def label_id(session: str, turn_id: str) -> str:
     return _derive(f"label/{session}/{turn_id}")
 

@@ -1,4 +1,4 @@
-"""Result of an import: numbers of records, and the lines that were not imported."""
+"""Statements that an import reads from the file of another memory, and the result of an import."""
 
 from __future__ import annotations
 
@@ -6,11 +6,48 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from .base import Contract, Reason
+from .base import Content, Contract, Instant, Reason, Subject, Tags
+from .edits.common import EditMetadata
+from .facts import Trust
+from .observations import Category
 
 ERRORS_KEPT: Final = 1_000
 """Maximum number of errors in a report. Further errors are counted."""
 Count = Annotated[int, Field(ge=0)]
+
+
+FACTS_MAX: Final = 20
+"""Maximum number of statements in one command."""
+
+
+class FactToImport(Contract):
+    """A statement of another memory, in the third person."""
+
+    line: Annotated[int, Field(ge=1)]
+    """Number of its line in the file. The evidence and the result name it."""
+    content: Content
+    subject: Subject = "user"
+    category: Category | None = None
+    """None: the category of the statement's predicate; without a known predicate: knowledge."""
+    said_at: Instant | None = None
+    """Time of the statement. None: the moment of the export."""
+    valid_from: Instant | None = None
+    valid_to: Instant | None = None
+    tags: Tags = ()
+    metadata: EditMetadata = Field(default_factory=dict)
+
+
+class FactsImport(Contract):
+    """`args` of facts.import: statements of a file of another memory. They are compared with the known facts, like
+    statements of turns."""
+
+    file: Annotated[str, StringConstraints(max_length=255)]
+    exported_at: Instant
+    """The moment of the export. If the user was erased later, the command has no effect."""
+    trust: Trust = "tool"
+    facts: Annotated[tuple[FactToImport, ...], Field(min_length=1, max_length=FACTS_MAX)]
+    dedup: bool = True
+    """False: a fact that the owner has gets the statement as further evidence."""
 
 
 class ImportFault(Contract):

@@ -75,7 +75,7 @@ class RefusedRecord(Contract):
 
 
 class RecordsRestored(Contract):
-    """Result of restore.owner, restore.upkeep, restore.links and restore.session."""
+    """Result of restore.owner, restore.upkeep, restore.links, restore.session and facts.import."""
 
     imported: Annotated[int, Field(ge=0)]
     skipped: Annotated[int, Field(ge=0)]

@@ -1,10 +1,11 @@
-"""`memstream import`: restore the memory that `memstream export` wrote."""
+"""`memstream import`: restore the memory that `memstream export` wrote, or read the file of another memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -12,6 +13,7 @@ from ...client.import_file import FileLine, ImportRefused, ImportSource, located
 from ...client.import_formats import FORMAT_NAMES, GivenFormat, ImportFormat, format_of
 from ...memory.erasures import ErasedUsers
 from ...memory.policies import MemoryPolicy
+from ...schemas.facts import Trust
 from ...schemas.imports import ImportFault, ImportReport
 from ...schemas.topics import STAGES
 from ...schemas.turns import Owner
@@ -46,6 +48,13 @@ PAGE_BYTES = 4 * 1024 * 1024
 @click.option("--tenant", type=options.GIVEN_ID, help="The tenant. [default: the tenant of the export]")
 @click.option("--user", type=options.GIVEN_ID, help="The user. [default: the owner of the export]")
 @click.option("--no-dedup", is_flag=True, help="Also restore facts and episodes whose text memory already has.")
+@click.option(
+    "--trust",
+    type=click.Choice(get_args(Trust)),
+    default="tool",
+    show_default=True,
+    help="Trust of the statements of another memory.",
+)
 @click.option("--dry-run", is_flag=True, help="Check the file, and write nothing.")
 @pass_context
 def import_memory(
@@ -55,10 +64,13 @@ def import_memory(
     tenant: str | None,
     user: str | None,
     no_dedup: bool,
+    trust: Trust,
     dry_run: bool,
 ) -> None:
-    """Restore an export: every record with its id, its versions and its times, without a model.
+    """Restore the memory of an export, or import the file of another memory.
 
+    An export is restored with ids, versions and times, without a model. Conversations of another memory are observed;
+    they need --tenant and --user.
     Vectors are computed again with the embedder of this deployment. Records that memory has are skipped. If the command
     is stopped, run it again: it continues. It prints the result as JSON, and exits 1 if a line was not imported.
     """
@@ -68,11 +80,12 @@ def import_memory(
             found = format_of(source, form)
             plan = ImportPlan.of(
                 str(path),
-                _header(source, found),
+                found.header(source, tenant_id=tenant, owner=owner),
                 tenant_id=tenant,
                 owner=owner,
                 dedup=not no_dedup,
                 dry_run=dry_run,
+                trust=trust,
             )
             report = run(_import(context.settings, context.policy, plan, path, source, found))
     except ImportRefused as error:
@@ -82,13 +95,6 @@ def import_memory(
     console.line(report.to_payload())
     if report.errors:
         raise SystemExit(Exit.PARTLY)
-
-
-def _header(source: ImportSource, form: ImportFormat) -> bytes:
-    first = next(form.read(source, 0, 0), None)
-    if not isinstance(first, FileLine):
-        raise ImportRefused(f"{source.name} does not begin with the header of an export")
-    return first.text
 
 
 async def _import(

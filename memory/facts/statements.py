@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -14,7 +14,16 @@ from ...schemas.base import METADATA_MAX_BYTES, QUOTE_MAX, json_size, why_unstor
 from ...schemas.commands import Change, Command
 from ...schemas.edits.common import EDIT_SESSION
 from ...schemas.episodes import SUMMARY, StoredEpisode
-from ...schemas.facts import EVIDENCE_KEPT, OWN_METADATA, SOURCE_EPISODES_MAX, Evidence, StoredFact, Trust
+from ...schemas.facts import (
+    EVIDENCE_KEPT,
+    OWN_METADATA,
+    SOURCE_EPISODES_MAX,
+    Evidence,
+    ImportedFrom,
+    StoredFact,
+    Trust,
+)
+from ...schemas.imports import FactsImport, FactToImport
 from ...schemas.observations import Category, Observation, Observed
 from ...schemas.slots import UNTYPED, TypedValue
 from ...schemas.turns import SENSITIVITIES, Owner, Sensitivity
@@ -24,7 +33,7 @@ from ..language.text import own_statement
 from ..policies import MemoryPolicy
 from ..trust.rendered_text import unsafe_text
 from .predicate_categories import category_of
-from .routing import direct_confidence, stated_confidence, trust_of
+from .routing import direct_confidence, needs_own_word, stated_confidence, trust_of
 from .slot_predicates import typed_by_words
 from .trust_order import TRUST
 
@@ -273,6 +282,39 @@ def statement_from_edit(
         ),
         tags=tags,
         metadata=metadata or {},
+    )
+
+
+def statement_from_import(
+    command: Command, args: FactsImport, fact: FactToImport, *, owner: Owner, policy: MemoryPolicy
+) -> Statement:
+    """Return the candidate fact of a statement of another memory. A preference or an identity that a tool states
+    becomes at most a pending fact."""
+    owner_key = owner.key(command.tenant_id)
+    said = statement_from_edit(
+        command,
+        owner=owner,
+        content=fact.content,
+        subject=resolve_subject(fact.subject, owner, owner.id),
+        category=fact.category,
+        trust=args.trust,
+        policy=policy,
+        valid_from=fact.valid_from,
+        valid_to=fact.valid_to,
+        tags=fact.tags,
+        metadata=fact.metadata,
+    )
+    cause = ids.imported_cause(said.subject, said.content)
+    stated = ids.edit_observation_id(owner_key, cause)
+    at = min(fact.said_at or args.exported_at, args.exported_at)
+    (evidence,) = said.evidence
+    place = {"turn_id": stated, "observation_id": stated, "occurred_at": at}
+    return replace(
+        said,
+        fact_id=ids.fact_id(owner_key, cause),
+        occurred_at=at,
+        unconfirmed=needs_own_word(args.trust, said.category),
+        evidence=(evidence.model_copy(update={**place, "imported": ImportedFrom(file=args.file, line=fact.line)}),),
     )
 
 

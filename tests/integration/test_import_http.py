@@ -16,7 +16,9 @@ from memstream.api.credentials import Credentials
 from memstream.client import Api, ImportRefused
 from memstream.client import imports as client_imports
 from memstream.schemas.commands import Command, CommandResult
+from memstream.schemas.imports import FactsImport
 from memstream.schemas.restore import RecordsRestore, RecordsRestored, RefusedRecord
+from memstream.schemas.turns import Owner
 from tests.support.api_server import NoCommands, app_over, called, entry
 from tests.support.generated_memory import GeneratedMemory
 
@@ -24,6 +26,7 @@ ADMIN = entry("admin", scopes=["memory:admin"])
 ANA = entry("ana", scopes=["memory:admin"], users=["ana"])
 WRITER = entry("writer", scopes=["memory:write"])
 MEMORY = GeneratedMemory(1, "acme")
+MEM0 = Path(__file__).resolve().parents[1] / "data" / "foreign" / "mem0.json"
 WITHOUT_TURNS = [line for line in MEMORY.lines() if not line.startswith('{"kind":"turn"')]
 KINDS = {"restore.owner", "restore.upkeep", "restore.links", "restore.session"}
 
@@ -38,8 +41,15 @@ class Restoring(NoCommands):
 
     async def ask(self, command: Command, *, patience: float) -> CommandResult | None:
         self.commands.append(command)
-        args = RecordsRestore.from_payload(command.args)
-        lines = [each.line for each in args.records]
+        foreign = command.kind == "facts.import"
+        lines = [
+            each.line
+            for each in (
+                FactsImport.from_payload(command.args).facts
+                if foreign
+                else RecordsRestore.from_payload(command.args).records
+            )
+        ]
         refused = tuple(RefusedRecord(line=line, why="no") for line in lines if line in self.refused)
         result = RecordsRestored(imported=len(lines) - len(refused), skipped=0, refused=refused)
         return CommandResult(
@@ -90,6 +100,29 @@ async def test_errors_name_the_lines_of_the_file() -> None:
         ("ana.ndjson", 101), ("ana.ndjson", 102)
     ]  # fmt: skip
     assert answer.json()["imported"] == 1
+
+
+async def test_the_file_of_another_memory_becomes_statements_of_a_tool() -> None:
+    commands = Restoring()
+    answer = await post(commands, MEM0.read_text(), kind="application/json", user_id="ana", file="mem0.json")
+    async with client(commands) as made:
+        api = Api(http=made, timeout=10.0)
+        report = await api.import_file(MEM0, tenant_id="acme", user_id="ana", format="mem0", trust="user")
+        with pytest.raises(ImportRefused, match="no format"):
+            await api.import_file(MEM0, tenant_id="acme", format="toml")
+        with pytest.raises(ImportRefused, match="is mem0, not csv"):
+            await api.import_file(MEM0, tenant_id="acme", user_id="ana", format="csv")
+    assert report.to_payload() == answer.json()
+    assert (report.imported, [(each.file, each.line) for each in report.errors]) == (2, [("mem0.json", 5)])
+    args = [FactsImport.from_payload(each.args) for each in commands.commands]
+    assert [(each.kind, each.owner) for each in commands.commands] == [
+        ("facts.import", Owner(scope="user", id="ana"))
+    ] * 2
+    assert [(each.file, each.trust, [fact.line for fact in each.facts]) for each in args] == [
+        ("mem0.json", "tool", [3, 4]), ("mem0.json", "user", [3, 4])
+    ]  # fmt: skip
+    assert (await post(Restoring(), MEM0.read_text(), format="csv", user_id="ana")).status_code == 422
+    assert (await post(Restoring(), "content\nHas a dog\n", kind="text/csv", user_id="ana")).json()["imported"] == 1
 
 
 async def test_a_dry_run_sends_nothing() -> None:

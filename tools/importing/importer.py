@@ -7,11 +7,13 @@ a page that is sent again after a crash has no second effect.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Final
+
+from pydantic import JsonValue
 
 from ...adapters.ports import VectorStore
 from ...memory.secrets.secret_filter import SecretFilter
@@ -20,11 +22,13 @@ from ...schemas.cloudevents import RESTORED_HEADER, CloudEvent
 from ...schemas.collections import TURNS as TURNS_COLLECTION
 from ...schemas.commands import REPEATED, Command, CommandResult
 from ...schemas.errors import Transient
-from ...schemas.imports import ImportReport
+from ...schemas.imports import FACTS_MAX, FactsImport, FactToImport, ImportReport
 from ...schemas.restore import RESTORED_MAX, RecordsRestore, RecordsRestored, RecordToRestore, TurnToRestore
-from ...schemas.topics import TURNS
-from ...streams.log.port import Log
+from ...schemas.topics import TURNS, group_of
+from ...schemas.turns import Turn
+from ...streams.log.port import Log, Position
 from ...streams.senders.commands import CommandPort
+from ...streams.senders.turns import TurnSender
 from ..audit import audit
 from ..editor import ProtectedCommands
 from ..erasure.eraser import read_erased_users
@@ -37,6 +41,7 @@ COMMAND_BYTES: Final = 160 * 1024
 KEYS_TOGETHER: Final = 8
 """Owners and sessions whose commands are sent concurrently. Commands of one owner are sent in order."""
 LOOK_SECONDS: Final = 0.05
+Sent = RecordToRestore | FactToImport
 
 
 class MemoryImporter:
@@ -70,6 +75,7 @@ class MemoryImporter:
         if not plan.dry_run:
             await self._send(plan, page.commands, tally, caller=caller, patience=patience)
             await self._send_turns(plan, page.turns, tally, patience=patience)
+            await self._say([turn for _, turn in page.said], tally, patience=patience)
             audit("import", who=caller, tenant_id=plan.target.tenant_id, owner=plan.target.owner, result="applied")
         return tally.report()
 
@@ -77,7 +83,7 @@ class MemoryImporter:
     async def _send(
         self,
         plan: ImportPlan,
-        commands: Mapping[CommandTarget, Sequence[RecordToRestore]],
+        commands: Mapping[CommandTarget, Sequence[Sent]],
         tally: Tally,
         *,
         caller: str,
@@ -85,12 +91,12 @@ class MemoryImporter:
     ) -> None:
         """Send the records of each owner and session in order."""
         places = asyncio.Semaphore(KEYS_TOGETHER)
-        by_key: dict[str, list[tuple[CommandTarget, Sequence[RecordToRestore]]]] = {}
+        by_key: dict[str, list[tuple[CommandTarget, Sequence[Sent]]]] = {}
         for target, records in commands.items():
             key = repr((target.owner, target.session))
             by_key.setdefault(key, []).append((target, records))
 
-        async def send(of_key: Sequence[tuple[CommandTarget, Sequence[RecordToRestore]]]) -> None:
+        async def send(of_key: Sequence[tuple[CommandTarget, Sequence[Sent]]]) -> None:
             async with places:
                 for target, records in of_key:
                     for part in _parts(records):
@@ -104,15 +110,13 @@ class MemoryImporter:
         self,
         plan: ImportPlan,
         target: CommandTarget,
-        records: Sequence[RecordToRestore],
+        records: Sequence[Sent],
         tally: Tally,
         *,
         caller: str,
         patience: float,
     ) -> None:
-        args = RecordsRestore(
-            source=plan.source, exported_at=plan.header.at, records=tuple(records), dedup=plan.dedup
-        ).to_payload()
+        args = _args(plan, records)
         command = Command(
             command_id=ids.restore_command_id(plan.source, args),
             kind=target.kind,
@@ -130,7 +134,7 @@ class MemoryImporter:
             )
         self._count(plan, records, result, tally)
 
-    def _count(self, plan: ImportPlan, records: Sequence[RecordToRestore], result: CommandResult, tally: Tally) -> None:
+    def _count(self, plan: ImportPlan, records: Sequence[Sent], result: CommandResult, tally: Tally) -> None:
         if result.status == "applied" and result.result is not None:
             restored = RecordsRestored.from_payload(result.result)
             tally.imported += restored.imported
@@ -167,6 +171,26 @@ class MemoryImporter:
             await asyncio.sleep(LOOK_SECONDS)
         tally.imported += len(new)
 
+    async def _say(self, turns: Sequence[Turn], tally: Tally, *, patience: float) -> None:
+        """Send turns that memory does not have, and wait until the recorder has read them."""
+        if not turns:
+            return
+        known = await self._stored({turns[0].tenant_id: [_first_message(each) for each in turns]})
+        new = [turn for turn in turns if _first_message(turn) not in known]
+        tally.skipped += len(turns) - len(new)
+        sender = TurnSender(self._log, "import")
+        sent = await asyncio.gather(*(sender.send(turn, turn.to_bytes()) for turn in new))
+        until = time.monotonic() + patience
+        while left := _unread(sent, await self._log.committed(group_of("recorder"), TURNS.name)):
+            if time.monotonic() > until:
+                raise Transient(
+                    "worker",
+                    f"the recorder did not read {left} turns within {patience:.0f} s",
+                    remedy="import again: it continues",
+                )
+            await asyncio.sleep(LOOK_SECONDS)
+        tally.imported += len(new)
+
     async def _append(self, turn: TurnToRestore) -> None:
         event = CloudEvent(
             id=ids.turn_cause(turn.session_key, turn.turn_id),
@@ -183,6 +207,10 @@ class MemoryImporter:
         named: dict[str, list[str]] = {}
         for turn in turns:
             named.setdefault(turn.tenant_id, []).extend(_message_ids(turn))
+        return await self._stored(named)
+
+    async def _stored(self, named: Mapping[str, Sequence[str]]) -> set[str]:
+        """Return the messages that the store has, of ids by tenant."""
         if not named or not await self._store.exists(TURNS_COLLECTION):
             return set()
         found: set[str] = set()
@@ -191,17 +219,39 @@ class MemoryImporter:
         return found
 
 
+def _first_message(turn: Turn) -> str:
+    return ids.message_id(turn.session_key, turn.turn_id, 0)
+
+
+def _unread(sent: Sequence[Position], read: Sequence[int | None]) -> int:
+    """Return the number of records that a group has not read, by its committed offsets."""
+    return sum(each.offset >= (read[each.partition] or 0) for each in sent)
+
+
 def _message_ids(turn: TurnToRestore) -> list[str]:
     return [each.message_id for each in turn.messages]
 
 
-def _parts(records: Sequence[RecordToRestore]) -> Iterator[Sequence[RecordToRestore]]:
-    """Yield the records in parts of at most `RESTORED_MAX` records and `COMMAND_BYTES`, in order."""
-    part: list[RecordToRestore] = []
+def _args(plan: ImportPlan, records: Sequence[Sent]) -> dict[str, JsonValue]:
+    """Return the arguments of the command for these records, which are of one kind."""
+    at, dedup = plan.header.at, plan.dedup
+    facts = tuple(each for each in records if isinstance(each, FactToImport))
+    if facts:
+        file = Path(plan.file).name[-255:]
+        return FactsImport(file=file, exported_at=at, trust=plan.trust, facts=facts, dedup=dedup).to_payload()
+    restored = tuple(each for each in records if isinstance(each, RecordToRestore))
+    return RecordsRestore(source=plan.source, exported_at=at, records=restored, dedup=dedup).to_payload()
+
+
+def _parts(records: Sequence[Sent]) -> Iterator[Sequence[Sent]]:
+    """Yield the records in parts of at most `RESTORED_MAX` records or `FACTS_MAX` statements, and `COMMAND_BYTES`, in
+    order."""
+    part: list[Sent] = []
     size = 0
     for each in records:
-        bytes_of = len(json.dumps(each.record))
-        if part and (len(part) == RESTORED_MAX or size + bytes_of > COMMAND_BYTES):
+        bytes_of = len(each.to_bytes())
+        most = FACTS_MAX if isinstance(each, FactToImport) else RESTORED_MAX
+        if part and (len(part) == most or size + bytes_of > COMMAND_BYTES):
             yield part
             part, size = [], 0
         part.append(each)

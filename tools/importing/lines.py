@@ -12,15 +12,17 @@ from pydantic import JsonValue, ValidationError
 
 from ...memory.erasures import ErasedUsers
 from ...memory.secrets.secret_filter import SecretFilter
-from ...memory.secrets.turns import protect_messages
+from ...memory.secrets.turns import protect_messages, protect_turn
 from ...schemas.base import REASON_MAX, RECORD_DEPTH_MAX, explain, why_unstorable
-from ...schemas.command_kinds import RESTORE_LINKS
+from ...schemas.command_kinds import FACTS_IMPORT, RESTORE_LINKS
 from ...schemas.commands import SessionRef
 from ...schemas.export import EXPORT_VERSION, RECORD_OF, ExportedTurn, ExportHeader, RecordKind
+from ...schemas.facts import OWN_METADATA, Trust
 from ...schemas.front_door.json_text import NotJson, parse_json, repair
-from ...schemas.imports import ImportFault, ImportReport
+from ...schemas.front_door.turns import read_fields
+from ...schemas.imports import FactToImport, ImportFault, ImportReport
 from ...schemas.restore import RESTORED_BY, RecordToRestore, TurnToRestore
-from ...schemas.turns import TURN_MAX_BYTES, Owner
+from ...schemas.turns import TURN_MAX_BYTES, Owner, Turn
 from .retarget import Retarget
 
 RECORD_BYTES: Final = 900 * 1024
@@ -28,7 +30,10 @@ RECORD_BYTES: Final = 900 * 1024
 TURN_BYTES: Final = TURN_MAX_BYTES + 64 * 1024
 """Maximum size of a restored turn: a turn, and the fields of its messages."""
 AS_EXPORTED: Final = "restore the line as the export has it"
+AS_READ: Final = "correct it in the file, or import the rest without it"
 OF_ERASED: Final = "leave it out: an export from before an erasure does not bring the user back"
+FOREIGN: Final = frozenset(("imported_turn", "imported_fact"))
+"""Kinds of lines that the reader of a foreign file makes. They have the number of their line in that file."""
 UNKNOWN_KIND: Final = "import it with a later version of memstream"
 
 
@@ -52,6 +57,8 @@ class ImportPlan:
     """Name of the import: a hash of the header and the target."""
     dedup: bool = True
     dry_run: bool = False
+    trust: Trust = "tool"
+    """Trust of statements of another memory."""
 
     @classmethod
     def of(
@@ -63,13 +70,14 @@ class ImportPlan:
         owner: Owner | None = None,
         dedup: bool = True,
         dry_run: bool = False,
+        trust: Trust = "tool",
     ) -> ImportPlan:
         """Read the first line of an export. Raises ValueError, whose message says what to do."""
         first = header_of(header)
         target = Retarget.of(first, tenant_id=tenant_id, owner=owner)
         whose = (target.tenant_id, None if target.owner is None else target.owner.key(target.tenant_id))
         name = hashlib.sha256(json.dumps([first.model_dump(mode="json"), whose]).encode()).hexdigest()[:16]
-        return cls(file, first, target, name, dedup, dry_run)
+        return cls(file, first, target, name, dedup, dry_run, trust)
 
     def fault(self, line: int, what: str, what_to_do: str = AS_EXPORTED) -> ImportFault:
         return ImportFault(file=self.file, line=line, what=what[:REASON_MAX], what_to_do=what_to_do)
@@ -128,8 +136,10 @@ class CommandTarget:
 class PageRecords:
     """The records of a page: by command, and turns with their lines."""
 
-    commands: dict[CommandTarget, list[RecordToRestore]] = field(default_factory=dict)
+    commands: dict[CommandTarget, list[RecordToRestore | FactToImport]] = field(default_factory=dict)
     turns: list[tuple[int, TurnToRestore]] = field(default_factory=list)
+    said: list[tuple[int, Turn]] = field(default_factory=list)
+    """Turns of foreign conversations, which memory has not observed."""
     tally: Tally = field(default_factory=Tally)
 
 
@@ -153,37 +163,109 @@ def _read(plan: ImportPlan, line: ImportLine, page: PageRecords, secrets: Secret
     kind: Any = named if isinstance(named, str) else None
     if kind in ("export", "end", "cursor"):
         return
-    if not isinstance(fields, dict) or kind not in RESTORED_BY or not isinstance(fields.get("record"), dict):
-        unknown = kind is not None and kind not in RESTORED_BY
+    known = kind in RESTORED_BY or kind in FOREIGN
+    if not isinstance(fields, dict) or not known or not isinstance(fields.get("record"), dict):
+        unknown = kind is not None and not known
         what = f"the kind {kind[:64]!r} is not known" if unknown else "the line is no record"
         tally.errors.append(plan.fault(line.number, what, UNKNOWN_KIND if unknown else AS_EXPORTED))
         return
-    if (why := why_unstorable(fields["record"], RECORD_DEPTH_MAX)) is not None:
-        tally.errors.append(plan.fault(line.number, f"{kind}: the record {why}"))
+    foreign = kind in FOREIGN
+    own: Any = fields.get("line") if foreign else None
+    number = own if isinstance(own, int) and own > 0 else line.number
+    given: Any = fields["record"]
+    advice = AS_READ if foreign else AS_EXPORTED
+    if (why := why_unstorable(given, RECORD_DEPTH_MAX)) is not None:
+        tally.errors.append(plan.fault(number, f"{kind}: the record {why}", advice))
         return
     try:
-        record = _checked(plan, kind, fields["record"], secrets)
-        restored = record.to_payload() if isinstance(record, TurnToRestore) else record
-        users = {(plan.header.tenant_id, each) for each in _users_in(fields["record"])}
-        users |= {(plan.target.tenant_id, each) for each in _users_in(restored)}
-        if any(erased.ignores(tenant_id, user, (plan.header.at,)) for tenant_id, user in users):
-            tally.errors.append(plan.fault(line.number, f"{kind}: it names a user who was erased", OF_ERASED))
+        record = _read_record(plan, kind, {**given, "line": number} if foreign else given, secrets)
+        if _is_of_erased(plan, given, record, erased):
+            tally.errors.append(plan.fault(number, f"{kind}: it names a user who was erased", OF_ERASED))
             return
-        target = None if isinstance(record, TurnToRestore) else _target(kind, record)
+        target = _target(kind, record) if isinstance(record, dict) else None
     except ValidationError as error:
-        tally.errors.append(plan.fault(line.number, f"{kind}: {explain(error)}"))
+        tally.errors.append(plan.fault(number, f"{kind}: {explain(error)}", advice))
         return
     except ValueError as error:
-        tally.errors.append(plan.fault(line.number, f"{kind}: {error}"))
+        tally.errors.append(plan.fault(number, f"{kind}: {error}", advice))
         return
     if plan.dry_run:
         tally.imported += 1
+    elif isinstance(record, Turn):
+        page.said.append((number, record))
     elif isinstance(record, TurnToRestore):
-        page.turns.append((line.number, record))
+        page.turns.append((number, record))
+    elif isinstance(record, OwnedStatement):
+        stated = CommandTarget(FACTS_IMPORT, plan.target.tenant_id, owner=record.owner)
+        page.commands.setdefault(stated, []).append(record.fact)
     else:
         assert target is not None  # every other record has a target
         command = page.commands.setdefault(target, [])
-        command.append(RecordToRestore(line=line.number, kind=kind, record=record))
+        command.append(RecordToRestore(line=number, kind=kind, record=record))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedStatement:
+    """A statement of another memory, and the owner that it is for."""
+
+    owner: Owner
+    fact: FactToImport
+
+
+LineRecord = dict[str, JsonValue] | TurnToRestore | Turn | OwnedStatement
+
+
+def _read_record(plan: ImportPlan, kind: Any, given: Mapping[str, Any], secrets: SecretFilter) -> LineRecord:
+    """Return the record of a line, for the target. Raises ValueError."""
+    if kind == "imported_turn":
+        return _said(plan, given, secrets)
+    if kind == "imported_fact":
+        return _stated(plan, given)
+    return _checked(plan, kind, given, secrets)
+
+
+def _is_of_erased(plan: ImportPlan, given: JsonValue, record: LineRecord, erased: ErasedUsers) -> bool:
+    """Return whether a line names a user who was erased after the export, after the turn or after the statement."""
+    at = None
+    named = {(plan.header.tenant_id, each) for each in _users_in(given)}
+    if isinstance(record, OwnedStatement):
+        at = record.fact.said_at
+        named |= {(plan.target.tenant_id, each) for each in _users_in(record.owner.to_payload())}
+    else:
+        at = record.occurred_at if isinstance(record, Turn) else None
+        restored = record if isinstance(record, dict) else record.to_payload()
+        named |= {(plan.target.tenant_id, each) for each in _users_in(restored)}
+    return any(erased.ignores(tenant_id, user, (plan.header.at, at)) for tenant_id, user in named)
+
+
+def _stated(plan: ImportPlan, given: Mapping[str, Any]) -> OwnedStatement:
+    """Return a statement for the target. Raises ValueError."""
+    owner = plan.target.owner
+    if owner is None:
+        if not isinstance(given.get("user_id"), str):
+            raise ValueError("it names no user: give the user of the import")
+        owner = Owner(scope="user", id=given["user_id"])
+    fact = FactToImport.from_payload({name: each for name, each in given.items() if each is not None})
+    if reserved := sorted(OWN_METADATA & fact.metadata.keys()):
+        raise ValueError(f"metadata: the name {reserved[0]} is reserved: rename it")
+    return OwnedStatement(owner, fact)
+
+
+def _said(plan: ImportPlan, given: Mapping[str, Any], secrets: SecretFilter) -> Turn:
+    """Return a turn of a foreign conversation, for the target. Raises ValueError."""
+    owner = plan.target.owner
+    if owner is not None and owner.scope != "user":
+        raise ValueError(f"a conversation belongs to a user, and the target is a {owner.scope}")
+    fields = {name: each for name, each in given.items() if name != "line"}
+    user_id = given.get("user_id") if owner is None else owner.id
+    turn = read_fields({**fields, "tenant_id": plan.target.tenant_id, "user_id": user_id}).turn
+    if turn.occurred_at is None:
+        latest = max((each.created_at for each in turn.messages if each.created_at is not None), default=plan.header.at)
+        turn = turn.model_copy(update={"occurred_at": latest})
+    turn = protect_turn(turn, secrets).turn
+    if (size := len(turn.to_bytes())) > TURN_MAX_BYTES:
+        raise ValueError(f"the turn has {size} bytes; at most {TURN_MAX_BYTES} are taken")
+    return turn
 
 
 def _checked(

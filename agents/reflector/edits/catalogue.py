@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from . import blocks, episodes, facts, groups, restore, tasks
+from . import blocks, episodes, facts, groups, imported, restore, tasks
 from .scope import OwnerEdit
 
 EDITS: Final[Mapping[str, OwnerEdit]] = {
@@ -16,6 +16,7 @@ EDITS: Final[Mapping[str, OwnerEdit]] = {
     "facts.supersede": facts.supersede,
     "facts.merge": facts.merge,
     "facts.forget": facts.forget,
+    "facts.import": imported.import_facts,
     "episodes.add": episodes.add,
     "blocks.define": blocks.edit,
     "blocks.append": blocks.edit,

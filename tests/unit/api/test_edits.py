@@ -151,7 +151,7 @@ async def test_each_route_sends_its_command(
 
 def test_every_edit_has_a_route_and_every_route_a_case() -> None:
     edits = {each.name for each in KINDS if each.result is not None}
-    not_for_people = {"tasks.due", *(each for each in edits if each.startswith("restore."))}
+    not_for_people = {"tasks.due", "facts.import", *(each for each in edits if each.startswith("restore."))}
     assert {each.kind for each in EDIT_ROUTES} | {"facts.add"} == edits - not_for_people
     assert {case[3] for case in CASES} == {each.kind for each in EDIT_ROUTES} | {"facts.add"}
     writers: set[StageName] = {each.command.writer for each in EDIT_ROUTES}

@@ -14,7 +14,7 @@ import pytest
 
 from memstream.client import import_file
 from memstream.client.import_file import FileLine, ImportRefused, ImportSource, opened_source
-from memstream.client.import_formats import format_of
+from memstream.client.import_formats import GivenFormat, format_of
 from memstream.schemas.imports import ImportFault
 
 RECORDS: list[dict[str, Any]] = [
@@ -30,7 +30,12 @@ OURS = b"[\n" + b",\n".join(json.dumps(each).encode() for each in RECORDS) + b"\
 
 def read(raw: bytes, end: int = 0, number: int = 0) -> list[FileLine | ImportFault]:
     source = ImportSource("f", io.BytesIO(raw))
-    return list(format_of(source).read(source, end, number))
+    return list(format_of(source, own_format(raw)).read(source, end, number))
+
+
+def own_format(raw: bytes) -> GivenFormat:
+    """The format of an export with these first bytes, although its lines have no kind."""
+    return "json" if raw[:1] == b"[" else "ndjson" if raw[:1] == b"{" else "auto"
 
 
 def parsed(raw: bytes) -> list[Any]:
@@ -70,7 +75,7 @@ def test_a_line_that_is_too_long_costs_that_line_and_no_memory(
     raw = separator.join((b'{"a":1}', b'{"a":"' + b"x" * 4_000_000 + b'"}', b'{"a":3}'))
     raw = raw if separator == b"\n" else b"[" + raw + b"]"
     source = ImportSource("f", io.BytesIO(raw))
-    form = format_of(source)
+    form = format_of(source, own_format(raw))
     tracemalloc.start()
     lines = list(form.read(source, 0, 0))
     _, peak = tracemalloc.get_traced_memory()
@@ -99,13 +104,22 @@ def test_deep_items_cut_lists_and_other_things_in_a_list_are_faults() -> None:
         (NDJSON.decode().encode("utf-16-be"), "UTF-8"),
         (b"", "empty"),
         (b"  \n", "empty"),
-        (b"memory: yes", "export"),
-        (b"<xml/>", "export"),
+        (b"memory: yes", "a text that is not JSON.*--format ndjson"),
+        (b"<xml/>", "no format has alone"),
     ],
 )
 def test_other_files_are_refused_with_advice(raw: bytes, advice: str) -> None:
     with pytest.raises(ImportRefused, match=advice):
         read(raw)
+
+
+def test_an_unknown_or_a_mixed_file_is_refused_with_what_was_seen() -> None:
+    for raw, advice in (
+        (b'[{"a": {"kind": 1}, "b": 2}]', "a JSON list of objects with the fields a, b, .* --format ndjson"),
+        (b'[{"kind": "export", "mapping": {}}]', "it may be json or chatgpt: give --format"),
+    ):
+        with pytest.raises(ImportRefused, match=advice):
+            format_of(ImportSource("f", io.BytesIO(raw)))
 
 
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:

@@ -1,0 +1,94 @@
+"""`memstream import` of the files of other memories, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli_process import InProcess
+
+FILES = Path(__file__).resolve().parents[1] / "data" / "foreign"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "come-from-another-memory.md"
+WHOSE = ("--tenant", "demo", "--user", "ana")
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> InProcess:
+    shutil.copytree(FILES, tmp_path, dirs_exist_ok=True)
+    return InProcess(tmp_path, {"MEMSTREAM_DATADIR": str(tmp_path / "memory")})
+
+
+def test_conversations_become_turns_once(command: InProcess, tmp_path: Path) -> None:
+    for imported, skipped in ((3, 0), (0, 3)):
+        done = command("import", "conversations.json", *WHOSE)
+        assert done.code == 0, done.err
+        assert json.loads(done.out) == {"imported": imported, "skipped": skipped, "errors": [], "more_errors": 0}
+    shown = command("show", "turns", *WHOSE, "--json").records
+    assert [(each["occurred_at"], each["content"]) for each in shown] == [
+        ("2024-06-01T10:00:00.250000Z", "I moved to Lisbon in May."),
+        ("2024-06-01T10:00:20Z", "How do you like it?"),
+        ("2024-06-01T10:01:20Z", "This is my street."),
+        ("2024-06-01T10:01:30.500000Z", "A quiet one."),
+        ("2024-06-02T10:00:00Z", "My dog is called Nero."),
+    ]
+    assert not (tmp_path / "conversations.json.import").exists()
+
+
+def test_statements_of_each_format_become_facts_once(command: InProcess) -> None:
+    reports = {}
+    for name in ("knowledge.csv", "mem0.json", "zep.json", "agentos.json", "agent.af"):
+        done = command("import", name, *WHOSE)
+        report = json.loads(done.out)
+        assert done.code == (1 if report["errors"] else 0), done.err
+        reports[name] = (report["imported"], report["skipped"], [each["line"] for each in report["errors"]])
+    assert reports == {
+        "knowledge.csv": (2, 0, [4]),
+        "mem0.json": (1, 1, [5]),
+        "zep.json": (1, 1, [8]),
+        "agentos.json": (1, 1, [7]),
+        "agent.af": (3, 1, []),
+    }
+    shown = command("show", "facts", *WHOSE, "--state", "all", "--json").records
+    places = {each["content"]: each["evidence"][0].get("imported") for each in shown}
+    assert places["Works at Northwind"] == {"file": "knowledge.csv", "line": 2}
+    assert places["Prefers tea to coffee"] == {"file": "mem0.json", "line": 4}
+    assert command("import", "agent.af", *WHOSE).code == 0
+    assert command("show", "facts", *WHOSE, "--state", "all", "--json").records == shown
+
+
+def test_the_commands_of_the_page_import_every_file(command: InProcess) -> None:
+    check, first, *others = re.findall(r"^memstream (.+)$", PAGE.read_text(), re.MULTILINE)
+    report = json.loads(re.findall(r"```json\n(.+)\n```", PAGE.read_text())[0])
+    for each in (check, first):
+        done = command(*each.split())
+        assert (json.loads(done.out), done.code) == (report, 1)
+    for each in others:
+        assert json.loads(command(*each.split()).out)["imported"] > 0, each
+
+
+def test_a_file_that_names_its_users_needs_no_user(command: InProcess) -> None:
+    done = command("import", "mem0.json", "--tenant", "demo", "--trust", "user")
+    assert (json.loads(done.out)["imported"], done.code) == (2, 1)
+    shown = command("show", "facts", *WHOSE, "--json").records
+    assert {each["trust"] for each in shown} == {"user"}
+    assert {each["content"] for each in shown} == {"Works at Northwind", "Prefers tea to coffee"}
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ((), "is of the format chatgpt: give --tenant and --user"),
+        (("--format", "json", *WHOSE), "is chatgpt, not json"),
+    ],
+)
+def test_wrong_usage_is_exit_2_and_writes_nothing(
+    command: InProcess, tmp_path: Path, options: tuple[str, ...], advice: str
+) -> None:
+    done = command("import", "conversations.json", *options)
+    assert (done.code, done.out) == (2, "")
+    assert advice in done.err
+    assert not (tmp_path / "memory").exists()
