@@ -16,7 +16,7 @@ from typing import Final
 from qdrant_client import models
 
 from ..adapters.vectors.conditions import any_of, equals, is_empty, same
-from ..schemas.base import TAG_MAX, TAGS_MAX
+from ..schemas.base import INTEGER_MAX, INTEGER_MIN, TAG_MAX, TAGS_MAX
 from ..schemas.facts import Trust
 from ..schemas.recall import Tier
 
@@ -143,7 +143,7 @@ def _require_comparable(name: str, number: float) -> None:
     """Raise ValueError for a number that the engine does not store: a whole number of more than 64 bits, or no finite
     number."""
     if isinstance(number, int):
-        if not -(2**63) <= number < 2**63:
+        if not INTEGER_MIN <= number <= INTEGER_MAX:
             raise ValueError(f"metadata: {name}: a whole number must be from -(2**63) to 2**63 - 1")
     elif not math.isfinite(number):
         raise ValueError(f"metadata: {name}: {number} cannot be compared; give a finite number")

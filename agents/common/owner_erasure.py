@@ -38,7 +38,11 @@ def erasing_args(
         args = contract.from_payload(command.args)
     except ValidationError as error:
         raise Poison("invalid", explain(error)) from None
-    user_id = str(command.args["user_id"]) if command.session is None else command.session.user_id
+    if isinstance(args, OwnerErase):
+        user_id = args.user_id
+    else:
+        assert command.session is not None  # the observer refuses a command without a session
+        user_id = command.session.user_id
     if erased.is_open(command.tenant_id, user_id, args.erasure_id):
         return args
     refused_now = result_record(no_marker(command, now=now), source=sender, subject=command.key)

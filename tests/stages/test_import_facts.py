@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memstream.schemas.errors import Poison
 from memstream.schemas.facts import ImportedFrom
 from tests.support.editor import OwnerEditor
 from tests.support.embedded_stage import Bench, open_bench
@@ -29,8 +30,8 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 async def imported(bench: Bench, *facts: str | Mapping[str, Any], **args: Any) -> tuple[int, int]:
     """Import statements as lines 1, 2, … of a file. Return the numbers of imported and of skipped statements."""
-    told = [{"content": each} if isinstance(each, str) else each for each in facts]
-    lines = [{"line": n, **each} for n, each in enumerate(told, 1)]
+    statements = [{"content": each} if isinstance(each, str) else each for each in facts]
+    lines = [{"line": n, **each} for n, each in enumerate(statements, 1)]
     at = AT.isoformat()
     editor = OwnerEditor(bench, issued_by="cli", issued_at=AT + timedelta(days=1))
     editor.sent = len(bench.results())
@@ -44,8 +45,8 @@ async def states(bench: Bench) -> dict[str, str]:
 
 
 async def test_the_evidence_names_file_and_line_and_the_trust_of_a_tool(bench: Bench) -> None:
-    told = {"content": "Works at Google", "said_at": EARLY.isoformat(), "tags": ["work"], "metadata": {"a": 1}}
-    assert await imported(bench, told) == (1, 0)
+    statement = {"content": "Works at Google", "said_at": EARLY.isoformat(), "tags": ["work"], "metadata": {"a": 1}}
+    assert await imported(bench, statement) == (1, 0)
     fact = (await bench.facts())["Works at Google"]
     assert (fact.trust, fact.tags, fact.metadata, fact.valid_from) == ("tool", ("work",), {"a": 1}, EARLY)
     (piece,) = fact.evidence
@@ -107,3 +108,19 @@ async def test_a_heading_as_a_tag_is_refused_with_its_line(bench: Bench) -> None
     result = await editor.done("facts.import", file="f", exported_at=AT.isoformat(), facts=lines)
     assert [each["line"] for each in result["refused"]] == [4]
     assert await states(bench) == {}
+
+
+async def test_a_text_that_the_embedder_refuses_costs_its_line(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    embed = bench.embedder.embed
+
+    async def refuses(texts: Sequence[str], **options: Any) -> Any:
+        if "Has a dog" in texts:
+            raise Poison("refused_by_model", "the embedder refuses the text")
+        return await embed(texts, **options)
+
+    monkeypatch.setattr(bench.embedder, "embed", refuses)
+    lines = [{"line": 4, "content": "Has a dog"}, {"line": 5, "content": "Works at Google"}]
+    editor = OwnerEditor(bench, issued_by="cli", issued_at=AT)
+    result = await editor.done("facts.import", file="f", exported_at=AT.isoformat(), facts=lines)
+    assert [(each["line"], "embedder" in each["why"]) for each in result["refused"]] == [(4, True)]
+    assert await states(bench) == {"Works at Google": "active"}

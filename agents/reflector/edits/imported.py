@@ -15,7 +15,7 @@ from ...common.restored import RestoreCount
 from ..fact_changes import FactChange
 from ..fact_overlay import Vector
 from ..quarantine import quarantine_statement
-from .scope import OwnerEditResult, OwnerEditScope
+from .scope import NOT_EMBEDDED, OwnerEditResult, OwnerEditScope
 
 
 async def import_facts(args: FactsImport, scope: OwnerEditScope) -> OwnerEditResult:
@@ -28,10 +28,11 @@ async def import_facts(args: FactsImport, scope: OwnerEditScope) -> OwnerEditRes
     statements = [
         statement_from_import(scope.command, args, each, owner=scope.owner, policy=scope.policy) for each in args.facts
     ]
-    vectors = await scope.embed(list(dict.fromkeys(each.content for each in statements)))
+    vectors = await scope.embed_accepted(each.content for each in statements)
     looks = [
         scope.facts.look(each, vectors[each.content], observation_id=each.evidence[0].observation_id)
         for each in statements
+        if each.content in vectors
     ]
     await scope.facts.overlay.look(looks, may_be_new=True)
     cause = FactCause(command_id=scope.command.command_id, issued_by=scope.command.issued_by)
@@ -39,6 +40,9 @@ async def import_facts(args: FactsImport, scope: OwnerEditScope) -> OwnerEditRes
         unsafe = find_unsafe_text(Fact, {"tags": fact.tags})
         if unsafe is not None:
             count.refuse(fact.line, unsafe.message)
+            continue
+        if statement.content not in vectors:
+            count.refuse(fact.line, NOT_EMBEDDED)
             continue
         made = scope.facts.change(await _transitions(statement, args, vectors, scope), cause, vectors)
         changes += made

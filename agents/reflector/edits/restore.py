@@ -7,7 +7,6 @@ A record keeps its id, its version and its times. Its vector is computed again. 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,7 +21,6 @@ from ....schemas.base import Contract
 from ....schemas.blocks import MemoryBlock, OwnerBlock, StoredBlock
 from ....schemas.collections import BLOCKS, EPISODES, FACTS, GROUPS, TASKS
 from ....schemas.episodes import Episode, StoredEpisode
-from ....schemas.errors import Poison
 from ....schemas.export import ExportedEpisode, ExportedFact, ExportRecord
 from ....schemas.facts import FactUpdated, StoredFact
 from ....schemas.groups import MemoryGroup, StoredGroup
@@ -30,10 +28,9 @@ from ....schemas.outcomes import InsertPoints, OutPoint, OutRecord
 from ....schemas.prospective import ProspectiveTask, StoredTask
 from ....schemas.restore import RecordsRestore
 from ...common.restored import RestoreCount, decoded_records, is_of_owner, restored_cause
-from ..fact_overlay import Vector
 from ..messages import restored_event
 from ..timers import TIMERS_MAX, TaskTimers, TimerRows
-from .scope import OwnerEditResult, OwnerEditScope
+from .scope import NOT_EMBEDDED, OwnerEditResult, OwnerEditScope
 
 FACT_TEXT: Final = ("subject", "content_hash")
 EPISODE_TEXT: Final = ("subject", "content_hash", "occurred_at")
@@ -48,7 +45,7 @@ async def restore(args: RecordsRestore, scope: OwnerEditScope) -> OwnerEditResul
     records = list(decoded_records(args, "reflector", lambda each: is_of_owner(each, tenant_id, owner), count))
     known = await _known(args, [record for _, record in records], scope)
     texts = [each.content for _, each in records if isinstance(each, ExportedFact | ExportedEpisode)]
-    vectors = await _embedded(list(dict.fromkeys(texts)), scope)
+    vectors = await scope.embed_accepted(texts)
     restored = _Restored(args, scope, count, known, vectors, TaskTimers.of(scope.rows, scope.owner_key))
     for line, record in records:
         restored.add(line, record)
@@ -224,7 +221,7 @@ class _Restored:
             self.count.refuse(line, NOT_DERIVED)
             return
         if text is not None and text not in self.vectors:
-            self.count.refuse(line, "the embedder refuses its text: restore it with another embedder")
+            self.count.refuse(line, NOT_EMBEDDED)
             return
         self.here.add(record_id)
         self.count.imported += 1
@@ -259,18 +256,6 @@ async def _known(args: RecordsRestore, records: Sequence[ExportRecord], scope: O
         equal = await _equal(EPISODES, lived, [is_empty("deleted_at")], scope)
         texts[EPISODES] = frozenset(_text_of(each, *EPISODE_TEXT) for each in equal)
     return _Known(rows, texts)
-
-
-async def _embedded(texts: Sequence[str], scope: OwnerEditScope) -> Mapping[str, Vector]:
-    """Return the vectors of the texts, without the texts that the embedder refuses."""
-    try:
-        return await scope.embed(texts)
-    except Poison:
-        vectors: dict[str, Vector] = {}
-        for each in texts:
-            with suppress(Poison):
-                vectors |= await scope.embed([each])
-        return vectors
 
 
 async def _rows(collection: str, named: Sequence[str], scope: OwnerEditScope) -> Mapping[str, Payload]:

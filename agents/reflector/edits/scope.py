@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from ....adapters.ports import VectorStore
 from ....memory.policies import MemoryPolicy
 from ....memory.secrets.secret_filter import SecretFilter
 from ....schemas.base import Contract
 from ....schemas.commands import Command, ResultError
+from ....schemas.errors import Poison
 from ....schemas.outcomes import OutRecord, Write
 from ....schemas.turns import Owner
 from ....streams.engine.decision import Rows
@@ -19,6 +21,9 @@ from ....streams.engine.retry import Calls
 from ..episodes import Episodes
 from ..fact_changes import FactChange, FactChanger
 from ..fact_overlay import Vector
+
+NOT_EMBEDDED: Final = "the embedder refuses its text: import it with another embedder"
+"""Reason for a line whose text is not among the vectors of `embed_accepted`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,18 @@ class OwnerEditScope:
     policy: MemoryPolicy
     secrets: SecretFilter
     now: datetime
+
+    async def embed_accepted(self, texts: Iterable[str]) -> Mapping[str, Vector]:
+        """Return the vectors of the texts, without the texts that the embedder refuses."""
+        once = list(dict.fromkeys(texts))
+        try:
+            return await self.embed(once)
+        except Poison:
+            vectors: dict[str, Vector] = {}
+            for each in once:
+                with suppress(Poison):
+                    vectors |= await self.embed([each])
+            return vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

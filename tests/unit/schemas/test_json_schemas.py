@@ -21,9 +21,8 @@ def test_files_and_code_agree() -> None:
     assert json_schemas.differences() == [], "mend: make generate"
 
 
-@for_each(("name", "text"), json_schemas.expected_files().items(), ids=lambda case: case[0])
-def test_each_is_a_valid_schema(name: str, text: str) -> None:
-    assert name.endswith(".json")
+@for_each("text", json_schemas.expected_files().values())
+def test_each_is_a_valid_schema(text: str) -> None:
     Draft202012Validator.check_schema(json.loads(text))
 
 
