@@ -260,8 +260,8 @@ class Api(Edits):
         """Import a file of an export or of another memory, in parts. A part is sent again until the server has
         answered; records that memory has are skipped.
 
-        `fields` are the parameters of `POST /v1/import`: tenant_id, user_id, dedup, dry_run, format. Raises
-        ImportRefused for a file of no known format.
+        `fields` are the parameters of `POST /v1/import`: tenant_id, user_id, dedup, dry_run, format, trust.
+        Raises ImportRefused for a file of no known format.
         """
         return await import_file(Path(path), self.call, long_names(fields))
 

@@ -23,7 +23,7 @@ from .foreign.mem0 import read_mem0
 from .foreign.table import columns_of, read_table
 from .foreign.zep import read_zep
 from .formats.notes_import import read_notes, size_of_notes
-from .formats.sqlite_import import MAGIC, read_sqlite
+from .formats.sqlite_import import MAGIC, is_export, read_sqlite
 from .import_file import CHUNK, FileLine, ImportRefused, ImportSource, read_list, read_ndjson
 
 ForeignFormat = Literal["chatgpt", "csv", "agentos", "mem0", "zep", "letta"]
@@ -80,6 +80,8 @@ class Beginning:
             if head.startswith(beginning):
                 raise ImportRefused(f"{source.name} {what}")
         if head.startswith(MAGIC):
+            if not is_export(head):
+                raise ImportRefused(f"{source.name} is a SQLite database of another program: export it as JSON or CSV")
             return cls("database", head)
         if head[:1] == b"\0" or head[1:2] == b"\0":
             raise ImportRefused(f"{source.name} is UTF-16 or binary: convert it to UTF-8")

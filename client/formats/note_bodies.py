@@ -93,8 +93,7 @@ def _fact(names: NoteNames, record: Record) -> Iterator[str]:
     )
     evidence = [_evidence(names, record, each) for each in record.get("evidence") or ()]
     yield from _section("Evidence", evidence, between="\n\n")
-    from_episodes = [names.link(each, "episode") for each in record.get("source_episode_ids") or ()]
-    yield from _listed("Episodes", [each for each in from_episodes if each])
+    yield from _listed("Episodes", _sources(names, record))
     yield from _listed("Recalled together", names.linked(record["fact_id"]))
     yield from _listed("History", names.changes(record["fact_id"]))
 
@@ -132,6 +131,7 @@ def _procedure(names: NoteNames, record: Record) -> Iterator[str]:
         ("Removed", _time(record.get("removed_at"))),
     )
     yield from _section("Steps", [f"{n}. {as_markdown(each)}" for n, each in enumerate(record["steps"], 1)])
+    yield from _listed("Episodes", _sources(names, record))
 
 
 def _block(names: NoteNames, record: Record) -> Iterator[str]:
@@ -209,6 +209,12 @@ def _section(heading: str, parts: Sequence[str], *, between: str = "\n") -> Iter
 
 def _listed(heading: str, items: Sequence[str]) -> Iterator[str]:
     yield from _section(heading, [f"- {each}" for each in items])
+
+
+def _sources(names: NoteNames, record: Record) -> list[str]:
+    """Return links to the episodes from which a record was found."""
+    links = (names.link(each, "episode") for each in record.get("source_episode_ids") or ())
+    return [each for each in links if each]
 
 
 def _evidence(names: NoteNames, fact: Record, record: Record) -> str:

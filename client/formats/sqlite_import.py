@@ -26,6 +26,11 @@ _SELECT: Final = (
 AS_EXPORTED: Final = "restore the row as the export has it, or export again"
 
 
+def is_export(head: bytes) -> bool:
+    """Return whether the first bytes of a database have the mark of an export. SQLite writes it big-endian at 68."""
+    return int.from_bytes(head[68:72], "big") == APPLICATION_ID
+
+
 def read_sqlite(source: ImportSource, end: int, number: int) -> Iterator[FileLine | ImportFault]:
     """Yield the rows of `records` behind position `number`, each with the tags of the table `tags`. Raises
     ImportRefused."""
@@ -100,9 +105,7 @@ def _opened(path: Path, name: str) -> Iterator[sqlite3.Connection]:
 
 
 def _check(db: sqlite3.Connection, name: str) -> None:
-    """Raises ImportRefused for a database that no export has written, or that was changed to run something."""
-    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise ImportRefused(f"{name} is a SQLite database, but no export: name the file of an export")
+    """Raises ImportRefused for a database of another version, or one that was changed to run something."""
     if (version := db.execute("PRAGMA user_version").fetchone()[0]) != SCHEMA_VERSION:
         raise ImportRefused(f"{name} has version {version}, known is {SCHEMA_VERSION}: use another memstream")
     found = db.execute("SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view') LIMIT 1").fetchone()

@@ -99,7 +99,7 @@ def test_deep_items_cut_lists_and_other_things_in_a_list_are_faults() -> None:
     [
         (gzip.compress(NDJSON), "gunzip"),
         (b"PK\x03\x04rest", "unpack"),
-        (b"SQLite format 3\x00rest", "database"),
+        (b"SQLite format 3\x00rest", "another program: export it as JSON or CSV"),
         (NDJSON.decode().encode("utf-16"), "UTF-8"),
         (NDJSON.decode().encode("utf-16-be"), "UTF-8"),
         (b"", "empty"),

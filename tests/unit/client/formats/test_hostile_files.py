@@ -49,7 +49,7 @@ def changed(tmp_path: Path, database: bytes, *statements: str) -> Path:
         ),
         (("ALTER TABLE records ADD COLUMN big AS (zeroblob(1000000000))",), "table records"),
         (("DROP TABLE tags",), "table tags"),
-        (("PRAGMA application_id = 7",), "no export"),
+        (("PRAGMA application_id = 7",), "another program"),
         (("PRAGMA user_version = 9",), "version 9"),
     ],
 )
