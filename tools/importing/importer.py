@@ -75,7 +75,7 @@ class MemoryImporter:
         if not plan.dry_run:
             await self._send(plan, page.commands, tally, caller=caller, patience=patience)
             await self._send_turns(plan, page.turns, tally, patience=patience)
-            await self._say([turn for _, turn in page.said], tally, patience=patience)
+            await self._say(page.said, tally, patience=patience)
             audit("import", who=caller, tenant_id=plan.target.tenant_id, owner=plan.target.owner, result="applied")
         return tally.report()
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from pydantic import JsonValue, ValidationError
@@ -132,15 +133,36 @@ class CommandTarget:
     session: SessionRef | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CommandRecord:
+    """A record that a command carries."""
+
+    target: CommandTarget
+    record: RecordToRestore | FactToImport
+
+
+LineRecord = CommandRecord | TurnToRestore | Turn
+
+
 @dataclass(slots=True)
 class PageRecords:
-    """The records of a page: by command, and turns with their lines."""
+    """The records of a page: by command, and turns."""
 
     commands: dict[CommandTarget, list[RecordToRestore | FactToImport]] = field(default_factory=dict)
     turns: list[tuple[int, TurnToRestore]] = field(default_factory=list)
-    said: list[tuple[int, Turn]] = field(default_factory=list)
+    """Turns of an export, with their lines."""
+    said: list[Turn] = field(default_factory=list)
     """Turns of foreign conversations, which memory has not observed."""
     tally: Tally = field(default_factory=Tally)
+
+    def add(self, number: int, record: LineRecord) -> None:
+        match record:
+            case Turn():
+                self.said.append(record)
+            case TurnToRestore():
+                self.turns.append((number, record))
+            case CommandRecord():
+                self.commands.setdefault(record.target, []).append(record.record)
 
 
 def read_page(plan: ImportPlan, lines: Sequence[ImportLine], secrets: SecretFilter, erased: ErasedUsers) -> PageRecords:
@@ -178,11 +200,10 @@ def _read(plan: ImportPlan, line: ImportLine, page: PageRecords, secrets: Secret
         tally.errors.append(plan.fault(number, f"{kind}: the record {why}", advice))
         return
     try:
-        record = _read_record(plan, kind, {**given, "line": number} if foreign else given, secrets)
+        record = _read_record(plan, kind, number, given, secrets)
         if _is_of_erased(plan, given, record, erased):
             tally.errors.append(plan.fault(number, f"{kind}: it names a user who was erased", OF_ERASED))
             return
-        target = _target(kind, record) if isinstance(record, dict) else None
     except ValidationError as error:
         tally.errors.append(plan.fault(number, f"{kind}: {explain(error)}", advice))
         return
@@ -191,64 +212,50 @@ def _read(plan: ImportPlan, line: ImportLine, page: PageRecords, secrets: Secret
         return
     if plan.dry_run:
         tally.imported += 1
-    elif isinstance(record, Turn):
-        page.said.append((number, record))
-    elif isinstance(record, TurnToRestore):
-        page.turns.append((number, record))
-    elif isinstance(record, OwnedStatement):
-        stated = CommandTarget(FACTS_IMPORT, plan.target.tenant_id, owner=record.owner)
-        page.commands.setdefault(stated, []).append(record.fact)
     else:
-        assert target is not None  # every other record has a target
-        command = page.commands.setdefault(target, [])
-        command.append(RecordToRestore(line=number, kind=kind, record=record))
+        page.add(number, record)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnedStatement:
-    """A statement of another memory, and the owner that it is for."""
-
-    owner: Owner
-    fact: FactToImport
-
-
-LineRecord = dict[str, JsonValue] | TurnToRestore | Turn | OwnedStatement
-
-
-def _read_record(plan: ImportPlan, kind: Any, given: Mapping[str, Any], secrets: SecretFilter) -> LineRecord:
+def _read_record(
+    plan: ImportPlan, kind: Any, number: int, given: Mapping[str, Any], secrets: SecretFilter
+) -> LineRecord:
     """Return the record of a line, for the target. Raises ValueError."""
     if kind == "imported_turn":
         return _said(plan, given, secrets)
     if kind == "imported_fact":
-        return _stated(plan, given)
-    return _checked(plan, kind, given, secrets)
+        return _stated(plan, number, given)
+    return _checked(plan, kind, number, given, secrets)
 
 
 def _is_of_erased(plan: ImportPlan, given: JsonValue, record: LineRecord, erased: ErasedUsers) -> bool:
     """Return whether a line names a user who was erased after the export, after the turn or after the statement."""
-    at = None
+    at: datetime | None = None
+    match record:
+        case CommandRecord(target, FactToImport() as fact):
+            at, moved = fact.said_at, {} if target.owner is None else target.owner.to_payload()
+        case CommandRecord(_, RecordToRestore() as restored):
+            moved = restored.record
+        case Turn():
+            at, moved = record.occurred_at, record.to_payload()
+        case TurnToRestore():
+            moved = record.to_payload()
     named = {(plan.header.tenant_id, each) for each in _users_in(given)}
-    if isinstance(record, OwnedStatement):
-        at = record.fact.said_at
-        named |= {(plan.target.tenant_id, each) for each in _users_in(record.owner.to_payload())}
-    else:
-        at = record.occurred_at if isinstance(record, Turn) else None
-        restored = record if isinstance(record, dict) else record.to_payload()
-        named |= {(plan.target.tenant_id, each) for each in _users_in(restored)}
+    named |= {(plan.target.tenant_id, each) for each in _users_in(moved)}
     return any(erased.ignores(tenant_id, user, (plan.header.at, at)) for tenant_id, user in named)
 
 
-def _stated(plan: ImportPlan, given: Mapping[str, Any]) -> OwnedStatement:
+def _stated(plan: ImportPlan, number: int, given: Mapping[str, Any]) -> CommandRecord:
     """Return a statement for the target. Raises ValueError."""
     owner = plan.target.owner
     if owner is None:
         if not isinstance(given.get("user_id"), str):
             raise ValueError("it names no user: give the user of the import")
         owner = Owner(scope="user", id=given["user_id"])
-    fact = FactToImport.from_payload({name: each for name, each in given.items() if each is not None})
+    fields = {name: each for name, each in given.items() if each is not None}
+    fact = FactToImport.from_payload({**fields, "line": number})
     if reserved := sorted(OWN_METADATA & fact.metadata.keys()):
         raise ValueError(f"metadata: the name {reserved[0]} is reserved: rename it")
-    return OwnedStatement(owner, fact)
+    return CommandRecord(CommandTarget(FACTS_IMPORT, plan.target.tenant_id, owner=owner), fact)
 
 
 def _said(plan: ImportPlan, given: Mapping[str, Any], secrets: SecretFilter) -> Turn:
@@ -256,9 +263,8 @@ def _said(plan: ImportPlan, given: Mapping[str, Any], secrets: SecretFilter) -> 
     owner = plan.target.owner
     if owner is not None and owner.scope != "user":
         raise ValueError(f"a conversation belongs to a user, and the target is a {owner.scope}")
-    fields = {name: each for name, each in given.items() if name != "line"}
     user_id = given.get("user_id") if owner is None else owner.id
-    turn = read_fields({**fields, "tenant_id": plan.target.tenant_id, "user_id": user_id}).turn
+    turn = read_fields({**given, "tenant_id": plan.target.tenant_id, "user_id": user_id}).turn
     if turn.occurred_at is None:
         latest = max((each.created_at for each in turn.messages if each.created_at is not None), default=plan.header.at)
         turn = turn.model_copy(update={"occurred_at": latest})
@@ -269,8 +275,8 @@ def _said(plan: ImportPlan, given: Mapping[str, Any], secrets: SecretFilter) -> 
 
 
 def _checked(
-    plan: ImportPlan, kind: RecordKind, given: Any, secrets: SecretFilter
-) -> dict[str, JsonValue] | TurnToRestore:
+    plan: ImportPlan, kind: RecordKind, number: int, given: Any, secrets: SecretFilter
+) -> CommandRecord | TurnToRestore:
     """Return the record for the target, without its vector. Raises ValueError."""
     record = RECORD_OF[kind].from_payload(given)
     payload = plan.target.record(kind, record.model_dump(mode="json"))
@@ -290,7 +296,7 @@ def _checked(
         return turn
     if (size := len(json.dumps(payload))) > RECORD_BYTES:
         raise ValueError(f"the record has {size} bytes; at most {RECORD_BYTES} are restored")
-    return payload
+    return CommandRecord(_target(kind, payload), RecordToRestore(line=number, kind=kind, record=payload))
 
 
 def _users_in(value: JsonValue) -> Iterator[str]:
