@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +25,8 @@ from tests.support.fact_history import PastFacts
 from tests.support.record_builders import observation, observed, stored_fact
 from tests.support.stored_memory import NOW, StoredMemory
 
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+"""Runs a coroutine on the loop of a module."""
 ALL_RIGHTS = entry("all", tenants=("acme", "rival"),
                    scopes=("memory:read", "memory:read-secret", "memory:write", "memory:review"))  # fmt: skip
 READ_ONLY = entry("reader", scopes=("memory:read",))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterator
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -19,23 +17,8 @@ from memstream.schemas.topics import OBSERVATIONS, TURNS, dead_letters_of, group
 from memstream.streams.engine.dead_letters import dead_letter
 from memstream.streams.log.port import Record
 from tests.support.console_pages import HOSTILE, called, page_of, shape, words
-from tests.support.console_world import ConsoleWorld, console_world
+from tests.support.console_world import ConsoleWorld, Run
 from tests.support.stored_memory import NOW
-
-Run = Callable[[Coroutine[Any, Any, Any]], Any]
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Run]:
-    with asyncio.Runner() as runner:
-        yield runner.run
-
-
-@pytest.fixture(scope="module")
-def world(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleWorld]:
-    opened = console_world(tmp_path_factory.mktemp("trail"))
-    yield run(opened.__aenter__())
-    run(opened.__aexit__(None, None, None))
 
 
 async def read(world: ConsoleWorld, page: str, token: str = "all", **query: Any) -> Any:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,9 +13,7 @@ from memstream.recall.recall_events import AnsweredRecall, PublishingRecall
 from memstream.recall.service import RecallService
 from tests.support.api_server import NoCommands, app_over
 from tests.support.console_pages import HOSTILE, called, page_of, shape, words
-from tests.support.console_world import TOKENS, ConsoleWorld, console_world
-
-Run = Callable[[Coroutine[Any, Any, Any]], Any]
+from tests.support.console_world import TOKENS, ConsoleWorld, Run, console_world
 
 
 class Published:
@@ -30,12 +27,6 @@ class Published:
 
 
 PUBLISHED = Published()
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Run]:
-    with asyncio.Runner() as runner:
-        yield runner.run
 
 
 @pytest.fixture(scope="module")

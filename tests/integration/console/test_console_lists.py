@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
-from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,23 +12,9 @@ import pytest
 from memstream.cli.main import cli
 from memstream.schemas.turns import Owner
 from tests.support.console_pages import HOSTILE, called, page_of, shape, words
-from tests.support.console_world import ConsoleWorld, console_world
+from tests.support.console_world import ConsoleWorld, Run
 
-Run = Callable[[Coroutine[Any, Any, Any]], Any]
 LISTS = ("tasks", "blocks", "groups")
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Run]:
-    with asyncio.Runner() as runner:
-        yield runner.run
-
-
-@pytest.fixture(scope="module")
-def world(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleWorld]:
-    opened = console_world(tmp_path_factory.mktemp("lists"))
-    yield run(opened.__aenter__())
-    run(opened.__aexit__(None, None, None))
 
 
 async def read(world: ConsoleWorld, page: str, token: str = "all", **query: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -11,23 +9,8 @@ import pytest
 from memstream.schemas.commands import Command, CommandResult, ResultError
 from memstream.schemas.facts import Decision, FactCause, StoredFact
 from tests.support.console_pages import HOSTILE, called, page_of, shape, words
-from tests.support.console_world import ConsoleWorld, console_world
+from tests.support.console_world import ConsoleWorld, Run
 from tests.support.stored_memory import NOW
-
-Run = Callable[[Coroutine[Any, Any, Any]], Any]
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Run]:
-    with asyncio.Runner() as runner:
-        yield runner.run
-
-
-@pytest.fixture(scope="module")
-def world(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleWorld]:
-    opened = console_world(tmp_path_factory.mktemp("console"))
-    yield run(opened.__aenter__())
-    run(opened.__aexit__(None, None, None))
 
 
 async def read(world: ConsoleWorld, path: str, token: str = "all") -> Any:
