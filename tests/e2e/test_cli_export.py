@@ -143,6 +143,7 @@ def test_json_is_the_same_as_one_document(command: InProcess, tmp_path: Path) ->
     assert document[0]["kind"] == "export"
 
 
+@pytest.mark.long
 def test_a_whole_pipeline_is_exported(tmp_path: Path) -> None:
     command = Memstream(tmp_path)
     assert command("demo").code == 0
@@ -178,6 +179,7 @@ def test_an_export_whose_store_goes_away_says_how_to_continue(
     assert len(lines_of(tmp_path / "a.ndjson")) == 5
 
 
+@pytest.mark.long
 def test_a_killed_export_is_continued_as_of_its_moment(command: InProcess, tmp_path: Path) -> None:
     remember(tmp_path / "data", MANY)
     part, state = tmp_path / "a.ndjson.part", tmp_path / "a.ndjson.part.cursor"

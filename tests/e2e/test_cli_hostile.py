@@ -228,6 +228,7 @@ def memory(folder: Path) -> Path:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("charset", ["cp1252", "ascii"])
 def test_output_is_of_the_encoding_and_json_keeps_every_character(memory: Path, charset: str, part: int) -> None:

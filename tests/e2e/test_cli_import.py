@@ -23,6 +23,7 @@ def command(tmp_path: Path) -> InProcess:
     return InProcess(tmp_path, {"MEMSTREAM_DATADIR": str(tmp_path / "new")})
 
 
+@pytest.mark.long
 def test_the_commands_of_the_page_move_a_user(command: InProcess, tmp_path: Path) -> None:
     old = {"MEMSTREAM_DATADIR": str(tmp_path / "old")}
     (tmp_path / "made.ndjson").write_text(MEMORY.text())
@@ -40,6 +41,7 @@ def test_the_commands_of_the_page_move_a_user(command: InProcess, tmp_path: Path
     assert not (tmp_path / "ana.ndjson.import").exists()
 
 
+@pytest.mark.long
 def test_the_commands_of_the_page_about_exports_write_what_can_be_imported(command: InProcess, tmp_path: Path) -> None:
     """Notes go from one folder to the next, then a database: the last export is equal to the first file."""
     page = PAGE.with_name("export-memories.md").read_text()

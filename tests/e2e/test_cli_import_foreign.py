@@ -38,6 +38,7 @@ def test_conversations_become_turns_once(command: InProcess, tmp_path: Path) -> 
     assert not (tmp_path / "conversations.json.import").exists()
 
 
+@pytest.mark.long
 def test_statements_of_each_format_become_facts_once(command: InProcess) -> None:
     reports = {}
     for name in ("knowledge.csv", "mem0.json", "zep.json", "agentos.json", "agent.af"):
@@ -60,6 +61,7 @@ def test_statements_of_each_format_become_facts_once(command: InProcess) -> None
     assert command("show", "facts", *WHOSE, "--state", "all", "--json").records == shown
 
 
+@pytest.mark.long
 def test_the_commands_of_the_page_import_every_file(command: InProcess) -> None:
     check, first, *others = re.findall(r"^memstream (.+)$", PAGE.read_text(), re.MULTILINE)
     report = json.loads(re.findall(r"```json\n(.+)\n```", PAGE.read_text())[0])

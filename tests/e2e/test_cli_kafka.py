@@ -98,6 +98,7 @@ def test_a_deployment_on_kafka(own_kafka: Broker, tmp_path: Path) -> None:
         assert worker.stop() == 0
 
 
+@pytest.mark.long
 async def test_topics_that_would_break_are_refused(own_kafka: Broker, tmp_path: Path) -> None:
     environment = {"MEMSTREAM_BROKER": f"kafka://{own_kafka.bootstrap}", "MEMSTREAM_PARTITIONS": "3"}
     log = KafkaLog(servers=[own_kafka.bootstrap])

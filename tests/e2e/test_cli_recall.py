@@ -60,6 +60,7 @@ def of_tier(items: list[dict[str, Any]], tier: str) -> list[str]:
     return [each["content"] for each in items if each["tier"] == tier]
 
 
+@pytest.mark.long
 def test_what_was_said_is_recalled_beside_a_worker_and_after_it(tmp_path: Path, command: InProcess) -> None:
     with Memstream(tmp_path).worker("all") as worker:
         produced = command("produce", "-", input="\n".join((turn("t1", FACT), turn("t2", GOAL), turn("t3", SMALL))))
@@ -108,6 +109,7 @@ def test_a_reranker_that_cannot_be_had_is_wrong_usage(tmp_path: Path, command: I
     assert "OPENAI_API_KEY" in refused.err
 
 
+@pytest.mark.long
 def test_over_the_network_without_its_embedder_words_are_found_and_it_is_said(
     tmp_path: Path, command: InProcess
 ) -> None:

@@ -25,6 +25,7 @@ def command(tmp_path: Path) -> InProcess:
     return InProcess(tmp_path)
 
 
+@pytest.mark.long
 def test_a_worker_and_commands_beside_it(memstream: Memstream, command: InProcess) -> None:
     with memstream.worker("all") as worker:
         assert worker.get("/livez")[0] == 200

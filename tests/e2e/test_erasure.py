@@ -21,6 +21,7 @@ def said(user: str, text: str) -> dict[str, object]:
     return {"tenant_id": "acme", "user_id": user, "session_id": "s1", "turn_id": "t1", "messages": [message]}
 
 
+@pytest.mark.long
 async def test_an_erasure_continues_after_the_server_died(tmp_path: Path) -> None:
     memstream, port = Memstream(tmp_path), free_port()
     with serving(memstream, port, "--with-stages") as server:

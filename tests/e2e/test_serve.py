@@ -113,6 +113,7 @@ def test_what_is_wrong_is_refused_by_name(tmp_path: Path) -> None:
     assert (done.code, "token.0.sha256" in done.err) == (2, True)
 
 
+@pytest.mark.long
 def test_a_token_that_was_made_is_one_that_is_taken(memstream: Memstream, tmp_path: Path) -> None:
     made = InProcess(tmp_path)("tokens", "new", "--name", "chat", "--tenant", "acme", "--json").records[0]
     (tmp_path / "tokens.toml").write_text(made["entry"])
@@ -155,6 +156,7 @@ def test_the_model_chooses_what_the_tool_recall_returns(memstream: Memstream) ->
             assert server.stop() == 0
 
 
+@pytest.mark.long
 def test_the_console_opens_in_the_browser(memstream: Memstream, tmp_path: Path) -> None:
     """The command prints the address, and gives it to the browser that the environment names."""
     browser = tmp_path / "browser"

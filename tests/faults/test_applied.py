@@ -177,7 +177,7 @@ def crashes() -> Iterator[object]:
             row = pytest.mark.fault(
                 broken="kill between two effects, and retention deletes the record before the restart",
                 holds="the decision has all of its effects; I1 I2 I7, edits too",
-                always=(stage, event, step) == ("observer", "turn", "table"),
+                often=(stage, event, step) == ("observer", "turn", "table"),
             )
             yield pytest.param(stage, event, step, marks=row, id=f"{stage}-{event}-{step}")
 

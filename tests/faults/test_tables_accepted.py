@@ -74,6 +74,7 @@ async def test_after_an_accepted_loss_sessions_go_on(pipeline: tuple[Pipeline, M
     await world.verified(*STAGES)
 
 
+@pytest.mark.long
 async def test_it_is_refused_while_workers_run_or_have_to_read(pipeline: tuple[Pipeline, ModelServer]) -> None:
     world, _ = pipeline
     worker = world.spawn("observer")

@@ -16,6 +16,7 @@ from tests.support.polling import has_ended
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.long
 async def test_the_worker_stops_and_says_what_to_do(tmp_path: Path, own_kafka: Broker) -> None:
     pipeline = Pipeline(folder=tmp_path, broker=f"kafka://{own_kafka.bootstrap}", env={"MEMSTREAM_PARTITIONS": "2"})
     async with running(pipeline):

@@ -81,6 +81,7 @@ async def test_a_backlog_of_large_records_keeps_nobody_waiting(run: CountingRun)
     await run.a_backlog_keeps_nobody_waiting()
 
 
+@pytest.mark.long
 async def test_an_odd_record_stops_the_worker_twice_and_becomes_a_dead_letter(run: CountingRun) -> None:
     await run.produce(12)
     odd = await run.send("k0", "odd", "odd")

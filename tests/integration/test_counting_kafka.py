@@ -109,10 +109,12 @@ async def test_the_table_comes_back_from_the_changelog_alone_and_sigterm_commits
     await run.check()
 
 
+@pytest.mark.long
 async def test_a_backlog_of_large_records_keeps_nobody_waiting(run: CountingRun) -> None:
     await run.a_backlog_keeps_nobody_waiting()
 
 
+@pytest.mark.long
 async def test_an_odd_record_ends_the_worker_at_once_and_becomes_a_dead_letter(run: CountingRun) -> None:
     await run.produce(24, keys=24)
     odd = await run.send("k0", "odd", "odd")
@@ -132,6 +134,7 @@ async def test_an_odd_record_ends_the_worker_at_once_and_becomes_a_dead_letter(r
     await run.check()
 
 
+@pytest.mark.long
 async def test_a_worker_with_a_wrong_clock_ends_with_the_remedy_and_nothing_is_lost(run: CountingRun) -> None:
     await run.produce(12, keys=6)
     worker = run.start("ahead", clock_ahead="7200")

@@ -138,6 +138,7 @@ async def test_json_is_the_same_lines_as_one_list(served: Served) -> None:
     assert answer.json()[1:] == lines_of(await served.get(conversations=False))[1:]
 
 
+@pytest.mark.long
 async def test_an_export_continues_after_a_cursor(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporting, "PAGE", 2)
     lines = lines_of(await served.get(cursors=True))

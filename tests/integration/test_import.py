@@ -67,6 +67,7 @@ async def test_an_export_of_a_restored_memory_is_equal_to_the_imported_file(pipe
         assert without_header(once_more) == without_header(text)
 
 
+@pytest.mark.long
 async def test_a_tenant_with_a_group_is_restored(pipeline: Pipeline) -> None:
     memory = GeneratedMemory(3, f"{pipeline.tenant}-3", group=True)
     assert imported(pipeline, memory.text(), "3.in")["errors"] == []
@@ -74,6 +75,7 @@ async def test_a_tenant_with_a_group_is_restored(pipeline: Pipeline) -> None:
     assert sorted(without_header(again)) == sorted(without_header(memory.text()))
 
 
+@pytest.mark.long
 async def test_a_memory_that_moves_to_another_user_has_new_ids_and_the_same_words(pipeline: Pipeline) -> None:
     memory = GeneratedMemory(4, f"{pipeline.tenant}-4")
     target = ("--tenant", f"{pipeline.tenant}-5", "--user", "ana")
@@ -119,6 +121,7 @@ async def test_a_broken_line_costs_that_line(pipeline: Pipeline) -> None:
     assert facts == {each.fact_id for each in memory.records["fact"]} - lost
 
 
+@pytest.mark.long
 async def test_an_export_from_before_an_erasure_brings_nobody_back(pipeline: Pipeline) -> None:
     memory = GeneratedMemory(10, f"{pipeline.tenant}-10")
     marker = ErasureMarker(erasure_id="e1", state="closed", at=datetime.now(UTC))
@@ -133,6 +136,7 @@ async def test_an_export_from_before_an_erasure_brings_nobody_back(pipeline: Pip
     assert moved == report, "nor under another name"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("point", "seed"), [("reflector:store:1", 7), ("observer:table:2", 8), ("recorder:store:1", 9)]
 )

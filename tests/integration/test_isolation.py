@@ -147,7 +147,11 @@ def assert_own(told: Told, asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("name", READS)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=settings.default.max_examples // 4,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(asked=ASKED, over_loopback=st.booleans())
 def test_nobody_is_told_anything_of_another(
     run: Any, world: World, stores: list[VectorStore], name: str, asked: Asked, over_loopback: bool

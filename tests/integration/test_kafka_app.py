@@ -58,6 +58,7 @@ async def test_kill_and_restart_recovers_the_table_and_loses_nothing(log: KafkaL
     assert without_doubles(await audit(log, name, counts)) == NOTHING_WRONG
 
 
+@pytest.mark.long
 async def test_a_new_folder_recovers_from_the_changelog(log: KafkaLog, workers: Workers) -> None:
     name, counts = workers.name, Counter[str]()
     await make_topics(log, name)
@@ -78,6 +79,7 @@ MAX_POLL = 1.5
 """Seconds for which nobody may fetch, by aiokafka's rule."""
 
 
+@pytest.mark.long
 async def test_a_spare_and_a_full_worker_stay_in_the_group(
     log: KafkaLog, kafka_broker: str, tmp_path: Path, topic_prefix: str
 ) -> None:

@@ -34,6 +34,7 @@ async def test_shared_broker_takes_and_gives_a_record(kafka_broker: str, topic_p
         assert (await asyncio.wait_for(consumer.getone(), 20)).value == b"v"
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 async def test_own_broker_keeps_its_data_through_kill(own_kafka: Broker, topic_prefix: str) -> None:
     topic, before = f"{topic_prefix}in", own_kafka.bootstrap

@@ -160,6 +160,7 @@ async def test_another_protocol_than_the_listeners_names_the_setting(secure_kafk
         assert "MEMSTREAM_KAFKA_SECURITY_PROTOCOL=" in (await refusal(servers, security)).remedy
 
 
+@pytest.mark.long
 async def test_an_expired_certificate_of_the_broker_is_refused_and_a_renewed_one_accepted(tmp_path: Path) -> None:
     broker = SecureBroker(tmp_path / "kafka")
     broker.present(broker.authority.certificate("old", until=datetime.now(UTC) - timedelta(days=1)))
@@ -178,6 +179,7 @@ async def test_an_expired_certificate_of_the_broker_is_refused_and_a_renewed_one
 
 
 # --------------------------------------------------------------------------- rights
+@pytest.mark.long
 async def test_each_missing_right_of_a_stage_is_named(tmp_path: Path) -> None:
     broker = SecureBroker(tmp_path / "kafka")
     try:
@@ -254,6 +256,7 @@ async def pipeline(secure_kafka: SecureBroker, shared_qdrant: QdrantServer, tmp_
             yield ready
 
 
+@pytest.mark.long
 async def test_the_rights_of_the_table_are_enough(pipeline: Pipeline, secure_kafka: SecureBroker) -> None:
     for stage in STAGES:
         pipeline.spawn(stage)
@@ -297,6 +300,7 @@ async def test_a_wrong_password_ends_a_worker_at_its_start(pipeline: Pipeline, s
     assert "Traceback" not in said
 
 
+@pytest.mark.long
 async def test_a_missing_group_or_topic_right_ends_a_worker_and_nothing_is_lost(
     pipeline: Pipeline, secure_kafka: SecureBroker
 ) -> None:
@@ -314,6 +318,7 @@ async def test_a_missing_group_or_topic_right_ends_a_worker_and_nothing_is_lost(
     await pipeline.verified("recorder")
 
 
+@pytest.mark.long
 async def test_a_rotated_password_is_read_again_without_a_restart(
     pipeline: Pipeline, secure_kafka: SecureBroker, tmp_path: Path
 ) -> None:
@@ -337,6 +342,7 @@ async def test_a_rotated_password_is_read_again_without_a_restart(
         await secure_kafka.add_user("recorder", "recorder")
 
 
+@pytest.mark.long
 async def test_the_audit_trail_has_rights_of_its_own(tmp_path: Path) -> None:
     """`serve` writes the trail, an auditor reads it, and a stage may do neither. `serve` also reads the lag."""
     broker, logs = SecureBroker(tmp_path / "kafka"), dict[str, KafkaLog]()

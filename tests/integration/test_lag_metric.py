@@ -40,6 +40,7 @@ class Recorder:
         return {int(partition) for partition in LAG.findall(answer.text)}
 
 
+@pytest.mark.long
 async def test_a_partition_that_went_to_another_worker_is_told_by_that_one_alone(pipeline: Pipeline) -> None:
     every = set(range(await pipeline.log.partitions(TURNS.name) or 0))
     first = Recorder(pipeline)

@@ -83,6 +83,7 @@ async def test_an_agent_writes_and_reads_what_it_wrote(tmp_path: Path) -> None:
         assert (await call("procedure_list"))["procedures"] == []
 
 
+@pytest.mark.long
 def test_a_signal_ends_it_and_nothing_but_the_protocol_is_on_its_output(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, *COMMAND],
@@ -114,6 +115,7 @@ def test_a_signal_ends_it_and_nothing_but_the_protocol_is_on_its_output(tmp_path
             process.kill()
 
 
+@pytest.mark.long
 def test_a_line_that_is_no_message_is_answered_and_the_session_goes_on(tmp_path: Path) -> None:
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -150,6 +152,7 @@ def test_a_line_that_is_no_message_is_answered_and_the_session_goes_on(tmp_path:
             process.kill()
 
 
+@pytest.mark.long
 async def test_the_model_chooses_what_the_tool_recall_returns(tmp_path: Path) -> None:
     (tmp_path / "memstream.toml").write_text('[memory.recall.tool]\nstrategy = "model"\n')
     with ModelServer(lambda ask: {"ids": [ask.prompt.id_of("Likes tea"), "f9"]}) as server:

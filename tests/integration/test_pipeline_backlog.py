@@ -68,6 +68,7 @@ def calls(model: ModelServer, *, since: int = 0) -> list[int]:
     return [len(ask.turns) for ask in model.asks[since:] if ask.task == "observations"]
 
 
+@pytest.mark.long
 async def test_a_backlog_takes_three_calls_for_ten_turns_and_a_turn_that_comes_alone_takes_one(
     pipeline: Pipeline, model: ModelServer
 ) -> None:

@@ -103,6 +103,7 @@ def by_name(attackers: dict[str, Hostile], found: dict[str, object]) -> dict[str
     return {hostile.name: found.get(user) for user, hostile in attackers.items()}
 
 
+@pytest.mark.long
 async def test_turns(pipeline: Pipeline) -> None:
     topic = await AttackedTopic(pipeline, TURNS.name, "observer").begin()
     tenant = pipeline.tenant

@@ -169,6 +169,7 @@ async def test_the_same_conversation_again_is_new_to_each_party(pipeline: Pipeli
     )
 
 
+@pytest.mark.long
 async def test_what_one_party_says_is_in_nothing_that_another_sees(pipeline: Pipeline, model: ModelServer) -> None:
     """All at once, each with a word of its own, in a second session that has the same id for all."""
     asked = len(model.asks)

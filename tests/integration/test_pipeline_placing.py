@@ -100,6 +100,7 @@ def by_owner(pipeline: Pipeline, user: str, rows: list[Json]) -> list[Any]:
     return sorted((told(row, USER=user, OWNER=owner) for row in rows), key=json.dumps)
 
 
+@pytest.mark.long
 async def test_turns_that_lie_wrong_become_the_same_memory(pipeline: Pipeline, model: ModelServer) -> None:
     partitions = await pipeline.log.partitions(TURNS.name)
     sessions = Sessions(pipeline, partitions or 0)

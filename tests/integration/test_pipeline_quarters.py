@@ -80,6 +80,7 @@ def traced(pipeline: Pipeline, content: str) -> Json:
     return found
 
 
+@pytest.mark.long
 async def test_reads_go_over_several_quarters_and_a_drop_takes_words_alone(
     pipeline: Pipeline, qdrant: QdrantServer
 ) -> None:

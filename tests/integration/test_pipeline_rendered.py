@@ -92,6 +92,7 @@ def ways_back(context: str) -> list[Json]:
     return [turn("", n, messages=said) for n, said in enumerate(messages, start=2)]
 
 
+@pytest.mark.long
 async def test_what_was_recalled_is_not_learnt_again(pipeline: Pipeline) -> None:
     pipeline.spawn("all")
     await pipeline.produce(turn(BEES, 1))

@@ -59,6 +59,7 @@ def says(text: str, n: int, name: str | None = None, **fields: Any) -> Json:
     return turn("", n, messages=[{"role": "user", "name": name, "content": text}], **fields)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_speakers_keep_their_facts_and_their_day(pipeline: Pipeline, model: ModelServer) -> None:
     pipeline.spawn("all")

@@ -28,6 +28,7 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
+@pytest.mark.long
 async def test_the_working_set_alone(in_folder: Place, model: ModelServer) -> None:
     async with running(in_folder.pipeline(model, policy=ALONE)) as pipeline:
         pipeline.spawn("all", MEMSTREAM_OBSERVE_TOGETHER="1")

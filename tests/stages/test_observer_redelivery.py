@@ -229,6 +229,7 @@ async def test_a_model_is_asked_once_when_the_outcome_is_in_the_table() -> None:
     assert world.harness.on(TURNS.name) == world.harness.on(COMMANDS_SESSION.name) == []
 
 
+@pytest.mark.long
 async def test_a_log_that_comes_again_from_its_beginning_does_nothing_though_ids_are_forgotten() -> None:
     """A session of more turns and edits than ids are kept; a worker of the version before wrote its row meanwhile."""
     script: Script = lambda ask: {"observations": []}  # noqa: E731

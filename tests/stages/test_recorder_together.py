@@ -219,6 +219,7 @@ conversations = st.lists(
 labels = st.dictionaries(st.sampled_from(["t0", "t1", "t2"]), st.integers(0, 2), max_size=2)
 
 
+@pytest.mark.long
 @settings(max_examples=120, deadline=None)
 @given(said=conversations, labels=labels, seed=st.integers(0, 10_000), kills=st.lists(st.integers(1, 40), max_size=3))
 def test_together_or_one_by_one_the_points_are_equal(

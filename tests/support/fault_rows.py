@@ -1,13 +1,12 @@
 """Rows of the fault matrix: tests with `@pytest.mark.fault(broken=…, holds=…)`.
 
-`--faults none` (the default) runs no row, `share` the rows marked `always=True` and one in `--faults-share` of the
-rest, chosen by `--faults-seed`, `all` every row. `--faults-report FILE` writes the table of this run between two marks
-of a Markdown page.
+`--faults none` (the default) runs no row, `share` one in `--faults-share`, chosen by `--seed`, and one in OFTEN of the
+rows marked `often=True`, `all` every row. `--faults-report FILE` writes the table of this run between two marks of a
+Markdown page.
 """
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from .shares import chosen
+
+OFTEN = 4
+"""A share has one in so many of the rows marked `often=True`."""
 BEGIN, END = "<!-- fault rows: begin -->", "<!-- fault rows: end -->"
 RESULTS = pytest.StashKey["Rows"]()
 
@@ -26,7 +29,7 @@ class FaultRow:
 
     broken: str
     holds: str
-    always: bool = False
+    often: bool = False
 
 
 @dataclass(slots=True)
@@ -44,39 +47,32 @@ def row_of(item: pytest.Item) -> FaultRow | None:
         return FaultRow(*marker.args, **marker.kwargs)
     except TypeError as wrong:
         raise pytest.UsageError(
-            f"{item.nodeid}: @pytest.mark.fault(broken=…, holds=…, always=False): {wrong}"
+            f"{item.nodeid}: @pytest.mark.fault(broken=…, holds=…, often=False): {wrong}"
         ) from wrong
-
-
-def chosen(nodeid: str, *, seed: int, share: int) -> bool:
-    """Return whether this row is in the share of this seed. Over `share` seeds in turn each row comes about once."""
-    digest = hashlib.sha256(nodeid.encode()).digest()
-    return (int.from_bytes(digest[:8], "big") + seed) % share == 0
 
 
 # ---------------------------------------------------------------------------------------------- hooks of pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("faults")
     group.addoption("--faults", choices=("none", "share", "all"), default="none", help="which fault rows run")
-    group.addoption("--faults-seed", type=int, default=1, help="chooses the share, and whatever is random in a row")
     group.addoption("--faults-share", type=int, default=5, help="one row in so many")
     group.addoption("--faults-report", type=Path, help="the page whose table of rows is written anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "fault(broken, holds, always=False): a row of the fault matrix")
+    config.addinivalue_line("markers", "fault(broken, holds, often=False): a row of the fault matrix")
     config.stash[RESULTS] = Rows()
     config.pluginmanager.register(config.stash[RESULTS], "fault-rows")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    which, seed, share = (config.getoption(name) for name in ("faults", "faults_seed", "faults_share"))
+    which, seed, share = (config.getoption(name) for name in ("faults", "seed", "faults_share"))
     left: list[pytest.Item] = []
     for item in items:
         row = row_of(item)
         if row is not None:
             item.user_properties.append(("fault", [row.broken, row.holds]))
-            shared = row.always or chosen(item.nodeid, seed=seed, share=share)
+            shared = chosen(item.nodeid, seed=seed, share=min(share, OFTEN) if row.often else share)
             if which == "none" or (which == "share" and not shared):
                 left.append(item)
     if left:
@@ -85,7 +81,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"fault rows: {config.getoption('faults')}, seed {config.getoption('faults_seed')}"
+    return f"fault rows: {config.getoption('faults')}, seed {config.getoption('seed')}"
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -94,14 +90,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     results = session.config.stash[RESULTS].results
     page.write_text(
-        with_table(page.read_text(), table(results, seed=session.config.getoption("faults_seed"), at=datetime.now(UTC)))
+        with_table(page.read_text(), table(results, seed=session.config.getoption("seed"), at=datetime.now(UTC)))
     )
 
 
 @pytest.fixture
 def fault_seed(request: pytest.FixtureRequest) -> int:
     """The seed for random choices in a row."""
-    return int(request.config.getoption("faults_seed"))
+    return int(request.config.getoption("seed"))
 
 
 class Rows:

@@ -288,6 +288,7 @@ def test_every_name_is_a_function() -> None:
     assert {*READERS, *COVERED} <= {*_functions_of_texts()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", READERS)
 def test_time_grows_with_length_alone(name: str) -> None:
     read = READERS[name]
@@ -295,6 +296,7 @@ def test_time_grows_with_length_alone(name: str) -> None:
     assert [found for run in hostile_runs() if (found := grows_too_fast(read, run)) is not None] == []
 
 
+@pytest.mark.long
 def test_the_offline_model_reads_the_longest_sentences_in_little_time() -> None:
     pieces = dict.fromkeys((*CLAUSES, *(" ".join(piece.split("\n")) for _, piece, _ in hostile_runs())))
     longest = offline_sentences.MAX_SENTENCE - 1

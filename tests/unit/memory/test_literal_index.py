@@ -85,6 +85,7 @@ def test_each_order_of_a_language_is_in_the_index() -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_a_pattern_matches_is_a_candidate() -> None:
     index, matched = instructions._index(), set()
@@ -97,6 +98,7 @@ def test_what_a_pattern_matches_is_a_candidate() -> None:
     assert len(matched) > len(SOURCES) // 2, "the corpora match too few of the patterns"
 
 
+@pytest.mark.long
 @for_each("number", range(len(SOURCES)), ids=lambda number: SOURCES[number])
 @pytest.mark.slow
 def test_what_a_pattern_describes_is_a_candidate(number: int) -> None:
