@@ -126,7 +126,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         has_vectors=True,
         fields=_fields(
             keyword=(
-                "owner_key subject predicate category slot state sensitivity content_hash tags trust "
+                "owner_key subject predicate category slot state sensitivity content_hash tags trust superseded_by "
                 "evidence[].observation_id evidence[].session_id evidence[].turn_id evidence[].user_id "
                 "evidence[].agent_id"
             ),

@@ -157,6 +157,15 @@ class Fact(Contract):
         return self.metadata.get(APPROVED) is True
 
 
+class BeforeClosing(Contract):
+    """The fields of a row that closing it changes."""
+
+    state: FactState
+    valid_to: Instant | None = None
+    merged: bool = False
+    """True when the row was merged into another row, which says the same."""
+
+
 class StoredFact(Fact):
     """A fact as Qdrant stores it: with its owner's key and the last causes applied to it. Unknown fields from a later
     version are kept when the row is rewritten."""
@@ -170,6 +179,9 @@ class StoredFact(Fact):
     closed_at: Instant | None = None
     """Time when memory learnt that a superseded fact is no longer true. A read with an earlier `known_at` still returns
     the fact. A row that was rebuilt from memory.facts has no `closed_at`; reads use its `valid_to` instead."""
+    before_closing: BeforeClosing | None = None
+    """State and end of a closed row before it closed. None in open rows, in rows of earlier versions and in rows that
+    were rebuilt from memory.facts."""
 
     @classmethod
     def from_payload(cls, payload: Any) -> Self:

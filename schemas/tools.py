@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 from .base import CONTENT_MAX, Content, Contract, Instant, OurId, Reason, Subject, Tags, Unit
 from .edits.blocks import BLOCK_LIMIT_MAX
 from .edits.common import MERGED_MAX, Name
-from .edits.facts import FactDecision
+from .edits.facts import FactDecision, ForgetCause
 from .observations import Category
 from .procedures import ProcedureText
 from .slots import SlotName
@@ -150,6 +150,8 @@ class ToolFactSupersede(ToolArguments):
 
 class ToolFactForget(ToolArguments):
     fact_id: TraceId
+    because: ForgetCause | None = None
+    """`wrong`: it was never true, and what it had replaced is believed again. `over`: it was true."""
     reason: Reason = ""
 
 
@@ -241,6 +243,8 @@ class FactReplaced(Contract):
 
 class Forgotten(Contract):
     forgotten: bool
+    restored_fact_ids: tuple[OurId, ...] = ()
+    """The facts that are believed again."""
 
 
 class RecalledTrace(Contract):
@@ -449,7 +453,8 @@ def _specs() -> Iterable[ToolSpec]:
     )
     yield ToolSpec(
         "fact_forget",
-        "Forget one fact. Use it when the user asks for it.",
+        "Forget one fact. Use it when the user asks for it. If the fact was never true, say so: then the fact that it "
+        "had replaced is believed again.",
         ToolFactForget,
         Forgotten,
         "destructive",

@@ -288,12 +288,12 @@ class ToolWrites:
         fact = await self._fact(args.fact_id, call)
         gone = await self._edit(
             "facts.forget",
-            facts.FactForget(fact_id=fact.fact_id, reason=args.reason),
+            facts.FactForget(fact_id=fact.fact_id, because=args.because, reason=args.reason),
             facts.FactForgotten,
             call,
             fact.owner,
         )
-        return Forgotten(forgotten=gone.forgotten)
+        return Forgotten(forgotten=gone.forgotten, restored_fact_ids=gone.restored_fact_ids)
 
     # ------------------------------------------------------------------------------------------------ the session
     async def append_to_block(self, args: ToolBlockAppend, call: Call) -> BlockEdited:

@@ -226,6 +226,15 @@ class FactOverlay:
         )
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id), reverse=True))
 
+    async def closed_by(self, fact_id: str) -> tuple[StoredFact, ...]:
+        """Return the rows that this fact replaced or corrected and that are still closed."""
+        closed = await self._matching(
+            [equals("superseded_by", fact_id)],
+            lambda each: each.superseded_by == fact_id,
+            states=("superseded", "invalidated"),
+        )
+        return tuple(closed)
+
     async def near(self, statement: Statement, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:
         """Return the nearest facts of the statement's subject, best first, then by id.
 

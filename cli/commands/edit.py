@@ -18,6 +18,7 @@ from ...tools.editor import EditAnswer, EditTarget
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
+from ..output import console
 from ..output.edits import tell
 from ..wiring.edit_runs import EditSession, edit_session
 
@@ -93,13 +94,32 @@ def remember(
 @click.command()
 @RECORD_ID
 @options.tenant
+@click.option(
+    "--because",
+    type=click.Choice(get_args(facts.ForgetCause)),
+    help="wrong: the fact was never true. over: it was true.",
+)
+@click.option(
+    "--restore/--no-restore",
+    default=None,
+    help="Believe the facts again that this fact had closed. [default: with --because wrong]",
+)
 @options.reason
 @options.as_json
 @pass_context
-def forget(context: CommandContext, record_id: str, tenant: str, reason: str, as_json: bool) -> None:
+def forget(
+    context: CommandContext,
+    record_id: str,
+    tenant: str,
+    because: facts.ForgetCause | None,
+    restore: bool | None,
+    reason: str,
+    as_json: bool,
+) -> None:
     """Forget a fact or an episode. No read returns it any more; the log keeps it.
 
-    Exit 1 if no record has this id, or if it is not applied within 60 s.
+    A fact that is forgotten can be forgotten again with --restore. Exit 1 if no record has this id, or if it is not
+    applied within 60 s.
     """
 
     async def work() -> EditAnswer:
@@ -107,12 +127,24 @@ def forget(context: CommandContext, record_id: str, tenant: str, reason: str, as
             found = await session.record(tenant, record_id)
             target = EditTarget(tenant, owner=found.owner)
             if isinstance(found, Fact):
-                args: Contract = facts.FactForget(fact_id=found.fact_id, reason=reason)
+                args: Contract = facts.FactForget(
+                    fact_id=found.fact_id, because=because, restore=restore, reason=reason
+                )
                 return await session.send("facts.forget", args, target)
+            if because is not None or restore is not None:
+                raise usage("--because and --restore apply to facts only: an episode closes no fact")
             args = episodes.EpisodeForget(episode_id=found.episode_id, reason=reason)
             return await session.send("episodes.forget", args, target)
 
-    tell(run(work()), as_json=as_json)
+    answer = run(work())
+    tell(answer, as_json=as_json)
+    if not as_json and _offers_restore(answer):
+        console.wrapped(f"`memstream forget {record_id} --tenant {tenant} --restore` believes what it had closed again")
+
+
+def _offers_restore(answer: EditAnswer) -> bool:
+    result = answer.result
+    return isinstance(result, facts.FactForgotten) and any(each.why == "not_asked" for each in result.still_closed)
 
 
 @click.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.markup import escape
 
 from ...memory.facts.reasons import sentence
+from ...memory.facts.reopening import STAGE as RESTORED
 from ...schemas.facts import FactUpdated
 from .console import printable, wrapped
 
@@ -36,7 +37,8 @@ def show_change(event: FactUpdated, *, indent: str = "") -> None:
 
 def change_markup(event: FactUpdated, *, indent: str = "") -> tuple[str, str]:
     """Return the action, padded to a column, and the rest of the line, both as rich markup."""
-    colour, word = _STYLES.get(event.action, ("white", event.action))
+    restored = event.decision is not None and event.decision.stage == RESTORED and event.fact.state == "active"
+    colour, word = ("green", "restored") if restored else _STYLES.get(event.action, ("white", event.action))
     owner = f"{event.owner.scope} {event.owner.id}"
     text = _text(about(event.fact.subject, event.fact.content))
     if event.fact.state != "active":

@@ -6,10 +6,10 @@ state the same after an edit. An edit that would cause this is refused, or it ad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...schemas.edits.facts import FactDecision
+from ...schemas.edits.facts import FactDecision, ForgetCause
 from ...schemas.facts import APPROVED, UNCONFIRMED, WAITS_FOR, Decision, StoredFact, Trust
 from ..policies import MemoryPolicy
 from ..trust.instructions import instruction_rule
@@ -29,6 +29,11 @@ _DECISIONS: dict[Kind, FactDecision] = {
     "nothing": "dedup",
     "replace": "supersede",
     "correct": "supersede",
+}
+_FORGOTTEN: Mapping[ForgetCause | None, str] = {
+    None: "forgotten by hand",
+    "wrong": "forgotten by hand: it was never true",
+    "over": "forgotten by hand: it is over",
 }
 
 
@@ -207,11 +212,17 @@ def merge_facts(
     return FactEditOutcome(facts[0].fact_id, transitions)
 
 
-def forget_fact(fact: StoredFact, stamp: Stamp, *, reason: str) -> FactEditOutcome:
-    """Forget a fact in any state. The outcome has no transitions when the fact is already forgotten."""
-    if fact.state == "forgotten":
+def forget_fact(
+    fact: StoredFact, stamp: Stamp, *, reason: str, because: ForgetCause | None = None, restored: Collection[str] = ()
+) -> FactEditOutcome:
+    """Forget a fact in any state. `restored` are the ids of the facts that it had closed and that are believed again.
+
+    The outcome has no transitions when the fact is already forgotten and keeps its link to the fact that it closed.
+    """
+    if fact.state == "forgotten" and fact.supersedes not in restored:
         return FactEditOutcome(fact.fact_id)
-    gone = forget(fact, stamp, reason=reason or "forgotten by hand", decision=Decision(stage=STAGE))
+    why = reason or _FORGOTTEN[because]
+    gone = forget(fact, stamp, reason=why, decision=Decision(stage=STAGE), restored=restored)
     return FactEditOutcome(fact.fact_id, (gone,))
 
 

@@ -6,7 +6,7 @@ whose compare-and-set fails can thus see whether the stored row is its own write
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,6 +17,7 @@ from ...schemas.facts import (
     SOURCE_EPISODES_MAX,
     UNCONFIRMED,
     WAITS_FOR,
+    BeforeClosing,
     Decision,
     Evidence,
     FactAction,
@@ -126,10 +127,57 @@ def quarantine_again(fact: StoredFact, statement: Statement, stamp: Stamp, *, re
     return Transition("quarantined", row, fact, reason, Decision(stage=QUARANTINE))
 
 
-def forget(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
-    """Remove a row from every read. Its events stay in the log."""
-    fields = {"state": "forgotten", "expired_at": _not_before(fact, stamp)}
+def forget(
+    fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision, restored: Collection[str] = ()
+) -> Transition:
+    """Remove a row from every read. Its events stay in the log.
+
+    `restored` are the ids of rows that it had closed and that are believed again: it supersedes them no longer.
+    """
+    fields: dict[str, object] = {"state": "forgotten", "expired_at": fact.expired_at}
+    if fact.state != "forgotten":
+        fields["expired_at"] = _not_before(fact, stamp)
+    if fact.supersedes in restored:
+        fields["supersedes"] = None
     return Transition("forgotten", _next_version(fact, stamp, fields), fact, reason, decision)
+
+
+def reopen(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
+    """Believe a closed row again, as if nothing had closed it. It keeps its `recorded_at`: memory knew it before."""
+    fields = {
+        "state": "active",
+        "superseded_by": None,
+        "valid_to": end_before_closing(fact),
+        "closed_at": None,
+        "expired_at": None,
+        "before_closing": None,
+    }
+    return Transition("approved", _next_version(fact, stamp, fields), fact, reason, decision)
+
+
+def hand_on(fact: StoredFact, stamp: Stamp, *, by: StoredFact, reason: str, decision: Decision) -> Transition:
+    """Give a closed row another successor, and the end that follows from the successor's start."""
+    end = end_before_closing(fact)
+    fields = {
+        "state": "superseded",
+        "superseded_by": by.fact_id,
+        "valid_to": max(fact.valid_from, by.valid_from if end is None else min(end, by.valid_from)),
+        "closed_at": fact.closed_at or _not_before(fact, stamp),
+        "expired_at": None,
+        "before_closing": fact.before_closing or BeforeClosing(state="active", valid_to=end),
+    }
+    return Transition("superseded", _next_version(fact, stamp, fields), fact, reason, decision)
+
+
+def end_before_closing(fact: StoredFact) -> datetime | None:
+    """Return the row's own end, before it closed.
+
+    A row of an earlier version does not have it. Then a superseded row counts as having had no end, and an invalidated
+    row kept its end.
+    """
+    if fact.before_closing is not None:
+        return fact.before_closing.valid_to
+    return None if fact.state == "superseded" else fact.valid_to
 
 
 def approve(
@@ -381,7 +429,14 @@ def merge(
     gone = tuple(
         Transition(
             "merged",
-            _next_version(other, stamp, _superseded_fields(other, stamp, by=first.fact_id, valid_to=other.valid_from)),
+            _next_version(
+                other,
+                stamp,
+                {
+                    **_superseded_fields(other, stamp, by=first.fact_id, valid_to=other.valid_from),
+                    "before_closing": BeforeClosing(state=other.state, valid_to=other.valid_to, merged=True),
+                },
+            ),
             other,
             reason,
             Decision(stage=stage, other_fact_id=first.fact_id),
@@ -462,6 +517,8 @@ def _new_row(statement: Statement, stamp: Stamp) -> StoredFact:
 def _next_version(fact: StoredFact, stamp: Stamp, fields: Mapping[str, object]) -> StoredFact:
     applied = fact.applied if stamp.cause in fact.applied else (*fact.applied, stamp.cause)[-APPLIED_KEPT:]
     changed = {**fields, "version": fact.version + 1, "applied": applied}
+    if fact.state in READABLE and fields.get("state") in CLOSED and "before_closing" not in fields:
+        changed["before_closing"] = BeforeClosing(state=fact.state, valid_to=fact.valid_to)
     if fact.state == "pending" and fields.get("state", "pending") != "pending":
         changed["metadata"] = {name: value for name, value in fact.metadata.items() if name not in _OF_PENDING}
     return fact.model_copy(update=changed)

@@ -98,11 +98,37 @@ class FactMerge(Contract):
     reason: Reason = ""
 
 
+ForgetCause = Literal["wrong", "over"]
+"""Why a fact is forgotten. `wrong`: it was never true. `over`: it was true."""
+ClosedReason = Literal[
+    "not_asked", "merged", "not_believed", "replaced", "contradicted", "unclear", "duplicate", "too_many"
+]
+"""Reason for which a fact stays closed.
+
+- not_asked: the request does not ask to restore.
+- merged: the fact was merged into the forgotten fact, which says the same.
+- not_believed: the fact was pending when it closed.
+- replaced: `other_fact_id` replaced the forgotten fact, so it replaces this fact, too.
+- contradicted: the active fact `other_fact_id` contradicts it.
+- unclear: memory learnt `other_fact_id` since, and only a model can tell whether both hold.
+- duplicate: the active fact `other_fact_id` says the same.
+- too_many: more than 32 facts were closed. The same request restores the next ones.
+"""
+
+
 class FactForget(Contract):
     """`args` of facts.forget: the fact is left out of every read. Its earlier events stay in the log."""
 
     fact_id: OurId
+    because: ForgetCause | None = None
+    """`wrong`: the fact was never true. `over`: it was true. None: the caller does not say."""
+    restore: bool | None = None
+    """Whether the facts that this fact had closed are believed again. None: only if `because` is `wrong`."""
     reason: Reason = ""
+
+    @property
+    def restores(self) -> bool:
+        return self.because == "wrong" if self.restore is None else self.restore
 
 
 class FactRemembered(Contract):
@@ -138,8 +164,22 @@ class FactsMerged(Contract):
     merged_fact_ids: tuple[OurId, ...]
 
 
+class StillClosed(Contract):
+    """A fact that the forgotten fact had closed, and that stays closed."""
+
+    fact_id: OurId
+    why: ClosedReason
+    other_fact_id: OurId | None = None
+
+
 class FactForgotten(Contract):
-    """Result of facts.forget. `forgotten` is false when the fact was already forgotten."""
+    """Result of facts.forget. `forgotten` is false when the fact was already forgotten.
+
+    The facts that it had closed are either in `restored_fact_ids` or in `still_closed`. A forgotten fact can be
+    forgotten again, to restore them later.
+    """
 
     fact_id: OurId
     forgotten: bool
+    restored_fact_ids: tuple[OurId, ...] = ()
+    still_closed: tuple[StillClosed, ...] = ()

@@ -43,8 +43,14 @@ def test_a_fact_is_remembered_reworded_replaced_and_forgotten(memstream: InProce
     (shown,) = rows(memstream("show", "facts", *OF_U1, "--json"))
     assert (shown["fact_id"], shown["content"]) == (new["fact_id"], "Works at Stripe")
     assert "told by mail" in memstream("trace", new["fact_id"], "--tenant", "acme").out
-    assert memstream("forget", new["fact_id"], "--tenant", "acme").out.endswith("forgotten: yes\n")
+    forgotten = memstream("forget", new["fact_id"], "--tenant", "acme").out
+    assert "forgotten: yes" in forgotten
+    assert "--restore" in forgotten
     assert rows(memstream("show", "facts", *OF_U1, "--json")) == []
+    assert done(memstream("forget", new["fact_id"], "--restore", *tenant))["restored_fact_ids"] == [fact_id]
+    (shown,) = rows(memstream("show", "facts", *OF_U1, "--json"))
+    assert (shown["fact_id"], shown["content"]) == (fact_id, "Works at Google")
+    assert "restored" in memstream("trace", fact_id, "--tenant", "acme").out
     assert memstream("verify").code == 0
 
 
@@ -55,6 +61,7 @@ def test_episodes_are_merged_and_forgotten(memstream: InProcess) -> None:
     ]
     merged = done(memstream("merge", *ids, "--tenant", "acme", "--json"))
     assert (merged["episode_id"], merged["merged_episode_ids"]) == (ids[0], ids[1:])
+    assert memstream("forget", ids[0], "--tenant", "acme", "--restore").code == 2
     assert done(memstream("forget", ids[0], "--tenant", "acme", "--json"))["changed"]
 
 

@@ -78,6 +78,7 @@ LINES = (
 WITH_STAGES = (
     ("remember", TEXT, *USER),
     ("forget", "fact", *TENANT),
+    ("forget", "fact", *TENANT, "--because", "wrong", "--no-restore"),
     ("edit", "fact", *TENANT, "--content", TEXT),
     ("supersede", "fact", TEXT, *TENANT),
     ("merge", "fact", "another", *TENANT),

@@ -55,7 +55,11 @@ async def test_an_agent_writes_and_reads_what_it_wrote(tmp_path: Path) -> None:
         }
         assert (await call("recall_episodes", query="Pisa"))["items"][0]["content"] == "Moved to a flat in Pisa"
         assert await call("memory_delete", trace_id=one["trace_id"]) == {"deleted": True}
-        assert await call("fact_forget", fact_id=new["fact_id"], reason="asked to") == {"forgotten": True}
+        forgotten = await call("fact_forget", fact_id=new["fact_id"], because="wrong")
+        assert forgotten == {"forgotten": True, "restored_fact_ids": [told["fact_id"]]}
+        (fact,) = json.loads((await client.read_resource("memory://facts")).contents[0].text)
+        assert fact["fact_id"] == told["fact_id"]
+        assert (await call("fact_forget", fact_id=told["fact_id"], reason="asked to"))["forgotten"]
         assert json.loads((await client.read_resource("memory://facts")).contents[0].text) == []
         assert (await call("memory_reflect"))["pruned"] == 0
 

@@ -198,6 +198,8 @@ async def test_a_forgotten_fact_is_gone_once(bench: Bench) -> None:
     assert await editor.done("facts.forget", fact_id=fact_id, reason="asked by mail") == {
         "fact_id": fact_id,
         "forgotten": True,
+        "restored_fact_ids": [],
+        "still_closed": [],
     }
     assert bench.events()[-1].reason == "asked by mail"
     assert (await editor.done("facts.forget", fact_id=fact_id))["forgotten"] is False

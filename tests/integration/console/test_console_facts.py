@@ -182,6 +182,7 @@ async def send(world: ConsoleWorld, fact: StoredFact, action: str, token: str = 
         ("edit", "active", {"content": "Better"}, "facts.update", {"content": "Better", "expected_version": 1}),
         ("supersede", "active", {"content": "Works at Visa"}, "facts.supersede", {"content": "Works at Visa"}),
         ("forget", "active", {"reason": "wrong"}, "facts.forget", {"reason": "wrong"}),
+        ("forget", "active", {"because": "wrong"}, "facts.forget", {"because": "wrong"}),
     ],
 )  # fmt: skip
 def test_a_form_sends_the_edit_of_the_rest_api(

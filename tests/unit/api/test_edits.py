@@ -94,6 +94,7 @@ CASES: tuple[tuple[str, str, dict[str, Any], str, dict[str, Any]], ...] = (
     ("POST", "/v1/facts", {"user_id": "u1", "content": "Likes tea", "as_it_is": True}, "facts.add", {}),
     ("PATCH", FACTS, {"tags": ["work"]}, "facts.update", {"fact_id": FACT.fact_id, "tags": ["work"]}),
     ("DELETE", FACTS, {"reason": "asked"}, "facts.forget", {"fact_id": FACT.fact_id, "reason": "asked"}),
+    ("DELETE", FACTS, {"because": "wrong", "restore": False}, "facts.forget", {"because": "wrong", "restore": False}),
     ("POST", f"{FACTS}/reinforce", {}, "facts.reinforce", {"fact_id": FACT.fact_id}),
     ("POST", f"{FACTS}/supersede", {"content": "Works at Adobe"}, "facts.supersede", {"content": "Works at Adobe"}),
     ("POST", f"{FACTS}/merge", {"fact_ids": [OTHER]}, "facts.merge", {"fact_ids": [FACT.fact_id, OTHER]}),

@@ -32,7 +32,7 @@ CALLS: dict[str, Callable[[Api], Awaitable[Any]]] = {
     "facts.reinforce": lambda api: api.reinforce_fact(FACT_ID),
     "facts.supersede": lambda api: api.supersede_fact(FACT_ID, "Works at Adobe", reason="told by phone"),
     "facts.merge": lambda api: api.merge_facts(FACT_ID, [OTHER]),
-    "facts.forget": lambda api: api.forget_fact(FACT_ID, reason="asked by mail"),
+    "facts.forget": lambda api: api.forget_fact(FACT_ID, because="wrong", reason="asked by mail"),
     "facts.approve": lambda api: api.approve_fact(FACT_ID, reason="yes"),
     "facts.reject": lambda api: api.reject_fact(FACT_ID),
     "hygiene": lambda api: api.reflect(**WHOSE),
