@@ -77,16 +77,24 @@ def _in_the_way(
     for other in contradicted_rows(statement, near, policy, now=stamp.now):
         return "contradicted", other
     opened = row.model_copy(update={"state": "active", "valid_to": statement.valid_to})
+    this = {each.fact.fact_id: (NearFact(opened, each.similarity),) for each in near}
     for each in near:
-        this = (NearFact(opened, each.similarity),)
-        if contradicted_rows(statement_from_fact(each.fact), this, policy, now=stamp.now):
+        if contradicted_rows(statement_from_fact(each.fact), this[each.fact.fact_id], policy, now=stamp.now):
             return "contradicted", each.fact
     closed = row.closed_at or row.expired_at or row.recorded_at
-    learnt_since = tuple(each for each in near if each.fact.recorded_at >= closed)
-    for weighed in relate_neighbour(statement, Neighbours(near=learnt_since).at(statement).near, policy):
-        if weighed.verdict == "pending":
-            return "unclear", weighed.fact
+    for each in near:
+        if each.fact.recorded_at >= closed and (
+            _is_unclear(statement, (each,), policy)
+            or _is_unclear(statement_from_fact(each.fact), this[each.fact.fact_id], policy)
+        ):
+            return "unclear", each.fact
     return None
+
+
+def _is_unclear(statement: Statement, near: tuple[NearFact, ...], policy: MemoryPolicy) -> bool:
+    """Return whether only a model can compare the statement with a row."""
+    rows = Neighbours(near=near).at(statement).near
+    return any(each.verdict == "pending" for each in relate_neighbour(statement, rows, policy))
 
 
 def _was_merged(row: StoredFact, forgotten: StoredFact) -> bool:

@@ -166,6 +166,19 @@ async def test_nothing_comes_back_against_a_fact_that_is_believed_meanwhile(
     await bench.agree()
 
 
+async def test_a_fact_that_only_a_model_can_compare_keeps_it_closed(bench: Bench, editor: OwnerEditor) -> None:
+    known = await editor.done("facts.add", content="Learned to ride")
+    first = await editor.done("facts.add", content="Cannot ride")
+    await editor.done("facts.supersede", fact_id=first["fact_id"], content="Hates horses")
+    assert (await forgotten(bench, editor, "Hates horses"))["restored_fact_ids"] == [first["fact_id"]]
+    await editor.done("facts.supersede", fact_id=first["fact_id"], content="Loves horses")
+    await editor.done("facts.forget", fact_id=known["fact_id"])
+    other = await editor.done("facts.add", content="Learned to ride a horse")
+    made = await forgotten(bench, editor, "Loves horses")
+    (closed,) = made["still_closed"]
+    assert (closed["why"], closed["other_fact_id"]) == ("unclear", other["fact_id"])
+
+
 async def test_of_two_closed_facts_that_contradict_each_other_one_comes_back(bench: Bench, editor: OwnerEditor) -> None:
     await Talk(bench).tell(GOOGLE)
     await editor.done("facts.add", content=ADOBE)

@@ -164,7 +164,8 @@ async def test_an_applied_edit_is_answered_with_its_result() -> None:
     status, answer = await ask(commands, "DELETE", FACTS, {"wait": "3"})
     ((command, patience),) = commands.asked
     assert (status, patience) == (200, 3.0)
-    assert answer == {"fact_id": FACT.fact_id, "forgotten": True, "command_id": command.command_id}
+    given = {"fact_id": FACT.fact_id, "forgotten": True, "restored_fact_ids": [], "still_closed": []}
+    assert answer == given | {"command_id": command.command_id}
 
 
 async def test_an_edit_is_audited_with_its_record(caplog: pytest.LogCaptureFixture) -> None:
