@@ -77,23 +77,17 @@ def _in_the_way(
     for other in contradicted_rows(statement, near, policy, now=stamp.now):
         return "contradicted", other
     opened = row.model_copy(update={"state": "active", "valid_to": statement.valid_to})
-    this = {each.fact.fact_id: (NearFact(opened, each.similarity),) for each in near}
-    for each in near:
-        if contradicted_rows(statement_from_fact(each.fact), this[each.fact.fact_id], policy, now=stamp.now):
-            return "contradicted", each.fact
     closed = row.closed_at or row.expired_at or row.recorded_at
     for each in near:
-        if each.fact.recorded_at >= closed and (
-            _is_unclear(statement, (each,), policy)
-            or _is_unclear(statement_from_fact(each.fact), this[each.fact.fact_id], policy)
-        ):
+        if each.fact.recorded_at >= closed and _is_unclear(each, opened, policy):
             return "unclear", each.fact
     return None
 
 
-def _is_unclear(statement: Statement, near: tuple[NearFact, ...], policy: MemoryPolicy) -> bool:
-    """Return whether only a model can compare the statement with a row."""
-    rows = Neighbours(near=near).at(statement).near
+def _is_unclear(learnt: NearFact, opened: StoredFact, policy: MemoryPolicy) -> bool:
+    """Return whether the fact that was learnt meanwhile would have waited for a model if the row had been open."""
+    statement = statement_from_fact(learnt.fact)
+    rows = Neighbours(near=(NearFact(opened, learnt.similarity),)).at(statement).near
     return any(each.verdict == "pending" for each in relate_neighbour(statement, rows, policy))
 
 
