@@ -21,7 +21,7 @@ REOPENED_MAX = 32
 
 
 def newest_closed_first(rows: Sequence[StoredFact]) -> list[StoredFact]:
-    """Return the rows in the order in which they are believed again: of two rivals, the one that closed last wins."""
+    """Return the rows in the order in which they are believed again: of two rivals, the last closed row wins."""
     return sorted(rows, key=lambda row: (row.closed_at or row.expired_at or row.recorded_at, row.fact_id), reverse=True)
 
 

@@ -110,7 +110,7 @@ ClosedReason = Literal[
 - not_believed: the fact was pending when it closed.
 - replaced: `other_fact_id` replaced the forgotten fact, so it replaces this fact, too.
 - contradicted: the active fact `other_fact_id` contradicts it.
-- unclear: memory learnt `other_fact_id` since, and only a model can tell whether both hold.
+- unclear: memory learnt `other_fact_id` since, and only a model can decide whether both hold.
 - duplicate: the active fact `other_fact_id` says the same.
 - too_many: more than 32 facts were closed. The same request restores the next ones.
 """
@@ -123,7 +123,7 @@ class FactForget(Contract):
     because: ForgetCause | None = None
     """`wrong`: the fact was never true. `over`: it was true. None: the caller does not say."""
     restore: bool | None = None
-    """Whether the facts that this fact had closed are believed again. None: only if `because` is `wrong`."""
+    """True: believe the facts again that this fact had closed. None: only if `because` is `wrong`."""
     reason: Reason = ""
 
     @property
