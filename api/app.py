@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from starlette.middleware.cors import CORSMiddleware
 
 from .. import __version__
+from ..memory.secrets.secret_filter import SecretFilter
 from ..recall.context import ContextService
 from ..recall.export.exporter import MemoryExporter
 from ..recall.profile import ProfileReader
@@ -27,6 +28,8 @@ from ..streams.log.port import Log
 from ..streams.senders.commands import CommandPort
 from ..streams.senders.turns import TurnSender
 from ..tools.audit_topic import AuditReader
+from ..tools.dead_letters.reader import DeadLetterReader
+from ..tools.dead_letters.redriver import LetterRedrives
 from ..tools.editor import MemoryEditor
 from ..tools.erasure.runs import ErasurePort
 from ..tools.importing.importer import MemoryImporter
@@ -34,6 +37,7 @@ from ..tools.tool_port import ToolPort
 from . import (
     audit_trail,
     context,
+    dead_letters,
     edits,
     erasures,
     export,
@@ -101,6 +105,10 @@ class Services:
     editor: MemoryEditor
     tools: ToolPort
     audit_reader: AuditReader
+    letter_reader: DeadLetterReader
+    letter_redrives: LetterRedrives
+    secrets: SecretFilter
+    """Masks secrets in the content of dead letters."""
     readiness: Readiness
     registry: CollectorRegistry
     mcp: McpServices | None = None
@@ -202,6 +210,10 @@ def create_app(
         verbatim.router(verbatim_reader=services.verbatim_reader, credentials=credentials, now=services.now)
     )
     app.include_router(audit_trail.router(reader=services.audit_reader, credentials=credentials))
+    letters = dead_letters.DeadLetters(
+        services.letter_reader, services.letter_redrives, pools.commands, services.secrets
+    )
+    app.include_router(dead_letters.router(dead_letters=letters, credentials=credentials, limits=limits))
     app.include_router(export.router(exporter=services.exporter, pools=pools, credentials=credentials, limits=limits))
     app.include_router(
         imports.router(importer=services.importer, places=pools.commands, credentials=credentials, limits=limits)
@@ -264,6 +276,7 @@ def create_app(
             now=services.now,
             edits=edits.EditSender(services.editor, pools.commands, services.record_reader, limits),
             reviews=reviews.FactReviews(services.commands, pools.commands, services.fact_tracer, services.now),
+            dead_letters=letters,
             credentials=credentials,
             retry_after=limits.retry_seconds,
         )

@@ -114,7 +114,7 @@ class Caller:
         """
         return self.users is None or (owner.scope == "user" and owner.id in self.users)
 
-    def check_ceiling(self, ceiling: Sensitivity, tenant_id: str, owner: Owner | None = None) -> None:
+    def check_ceiling(self, ceiling: Sensitivity, tenant_id: str | None, owner: Owner | None = None) -> None:
         """Check the highest sensitivity of a read. A read of `secret` is written to the audit trail."""
         if ceiling == "secret":
             self.require("memory:read-secret")

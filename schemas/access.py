@@ -99,7 +99,8 @@ CHANGELOGS: Final = tuple(topic for stage in STAGES if (topic := changelog_of(st
 def accesses() -> tuple[Access, ...]:
     """Return the minimum rights of each role: the stages, then the clients, then the operator."""
     clients = (_access_of_client(role, *names) for role, names in CLIENT_ROLES.items())
-    return (*map(_access_of_stage, STAGES), *clients, _access_of_serve(), _access_of_eraser(), _access_of_operator())
+    servers = (_access_of_serve(), _access_of_eraser(), _access_of_redriver())
+    return (*map(_access_of_stage, STAGES), *clients, *servers, _access_of_operator())
 
 
 def _access_of_stage(stage: StageName) -> Access:
@@ -145,6 +146,13 @@ def _access_of_eraser() -> Access:
         checks=catalogue(),
         watches=GROUPS,
     )
+
+
+def _access_of_redriver() -> Access:
+    """Return the rights to list dead letters and parked keys and to put letters back: `memstream serve` needs them
+    besides its own for /v1/dead-letters and /v1/parked-keys."""
+    work = tuple(dict.fromkeys(topic for stage in STAGES for topic in read_by(stage)))
+    return Access("redriver", work, (*map(dead_letters_of, work), *work, PARKED, ERASURES))
 
 
 def _access_of_operator() -> Access:

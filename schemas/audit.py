@@ -36,6 +36,8 @@ class AuditRecord(Contract):
     entry_id: AnId | None = None
     task_id: AnId | None = None
     procedure_id: AnId | None = None
+    letter: AnId | None = None
+    """Position of a dead letter that was put back: `<topic>/<partition>@<offset>`."""
     user_hash: AnId | None = None
     """Hash of the user in place of an owner, for an erasure."""
 

@@ -169,10 +169,10 @@ def router(
         caller.require(_RIGHTS[action][0])
         if action in VERDICTS:
             answer = await reviews.decide(VERDICTS[action], fact_id, checked_model(ReviewQuery, form), caller)
-            return pages.done(request, back, waits=isinstance(answer, ReviewAccepted))
+            return pages.done(request, back, "accepted" if isinstance(answer, ReviewAccepted) else "applied")
         route = EDITS[action]
         done = await edits.send(route, checked_model(body_model(route), form), caller, fact_id)
-        return pages.done(request, back, waits=done.result is None)
+        return pages.done(request, back, "accepted" if done.result is None else "applied")
 
     return routes
 

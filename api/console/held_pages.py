@@ -82,7 +82,7 @@ def router(pages: ConsolePages, reader: Caller, *, record_reader: RecordReader, 
             raise not_found(f"the console has no action {action} for {kind}")
         back, record_id = form.pop("back", None), form.pop("record_id", "")
         done = await edits.send(route, checked_model(body_model(route), form), caller, record_id)
-        return pages.done(request, back, waits=done.result is None)
+        return pages.done(request, back, "accepted" if done.result is None else "applied")
 
     return routes
 

@@ -50,7 +50,8 @@ HEADERS: Final[Mapping[str, str]] = {
     "X-Frame-Options": "DENY",
 }
 NOTICE: Final = "notice"
-Notice = Literal["applied", "accepted"]
+Notice = Literal["applied", "accepted", "put_back", "was_put_back"]
+"""Result of a form. `accepted`: the change is in the log, and no stage has applied it in time."""
 M = TypeVar("M", bound=BaseModel)
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -137,11 +138,10 @@ class ConsolePages:
         response.headers.update({name: value for name, value in problem.headers.items() if name == "Retry-After"})
         return response
 
-    def done(self, request: Request, back: str | None, *, waits: bool) -> Response:
-        """Lead back to the page of a form, which then shows the result, so that a reload sends nothing again. `waits`:
-        the change is in the log, and no stage has applied it in time."""
+    def done(self, request: Request, back: str | None, notice: Notice) -> Response:
+        """Lead back to the page of a form, which then shows the result, so that a reload sends nothing again."""
         path = return_path(back)
-        mark = urlencode({NOTICE: "accepted" if waits else "applied"})
+        mark = urlencode({NOTICE: notice})
         root = console_root(request).removesuffix(PATH)
         return RedirectResponse(f"{root}{path}{'&' if '?' in path else '?'}{mark}", HTTPStatus.SEE_OTHER)
 

@@ -17,12 +17,13 @@ from ...recall.record_reader import RecordReader
 from ...recall.service import RecallPort
 from ...recall.turn_trace import TurnTracer
 from ..credentials import Caller, Credentials, caller_with, note_caller
+from ..dead_letters import DeadLetters
 from ..edits import EditSender
 from ..problems import Problem, audit_denied, not_found
 from ..recall import LimitOf
 from ..reviews import FactReviews
 from ..worker_health import Readiness
-from . import fact_pages, held_pages, lab_pages, trail_pages
+from . import fact_pages, held_pages, lab_pages, letter_pages, trail_pages
 from .pages import FOLDER, ConsolePages, address, console_root
 from .sign_in import PATH, check_same_site, checked_token, forget, read_form, remember, return_path
 from .trail_pages import ReadLags, known_lags
@@ -44,6 +45,7 @@ def router(
     now: Callable[[], datetime],
     edits: EditSender,
     reviews: FactReviews,
+    dead_letters: DeadLetters,
     credentials: Credentials,
     retry_after: int,
 ) -> APIRouter:
@@ -129,6 +131,8 @@ def router(
     )
 
     routes.include_router(held_pages.router(pages, reader, record_reader=record_reader, edits=edits))
+
+    routes.include_router(letter_pages.router(pages, reader, dead_letters=dead_letters))
 
     routes.include_router(
         trail_pages.router(pages, reader, record_reader=record_reader, turn_tracer=turn_tracer, lags=lags)

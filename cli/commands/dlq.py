@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -12,19 +11,37 @@ import click
 from pydantic import JsonValue
 
 from ...schemas.errors import DeadLetterReason
-from ...schemas.topics import BY_NAME, DEAD_LETTER_SUFFIX, catalogue
+from ...schemas.topics import BY_NAME, DEAD_LETTER_SUFFIX, STAGES
 from ...streams.log.port import Log, Record
+from ...tools.audit_topic import AuditPublisher
+from ...tools.dead_letters.letters import LETTER_TOPICS, DeadLetter, LetterFilter, content_of, letter_of, letter_topic
+from ...tools.dead_letters.reader import DeadLetterReader
+from ...tools.dead_letters.redriver import Redriver, RedriveStep
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
 from ..output import console
-from ..redrive import LetterFilter, Redriver, RedriveStep
+from ..process.account import account
 from ..wiring.broker import opened_log, require_memory
+from ..wiring.command_runs import start_audit
 from ..wiring.settings import Settings
 
-SPRING = "kafka_dlt-"
-OURS = "memstream-"
-TOPICS = tuple(topic.name for topic in catalogue() if topic.name.endswith(DEAD_LETTER_SUFFIX))
+FIRST: Final = (
+    "topic",
+    "partition",
+    "offset",
+    "reason",
+    "stage",
+    "tenant_id",
+    "attempts",
+    "message",
+    "exception",
+    "original_topic",
+    "original_partition",
+    "original_offset",
+    "original_timestamp",
+)
+"""The first fields of a row, in their order. `tenant_id` is named `tenant`."""
 COLUMNS = ("topic", "partition", "offset", "reason", "stage", "tenant", "message")
 PAGE: Final = 200
 """Rows per printed table."""
@@ -34,19 +51,40 @@ PROGRESS_EVERY: Final = 5.0
 """Seconds between two progress lines."""
 
 
+_topic = click.option("--topic", help="Only dead letters of this topic (memory.turns or memory.turns.dlq).")
+_tenant = click.option("--tenant", type=options.GIVEN_ID, help="Only dead letters of this tenant.")
+_user = click.option("--user", type=options.GIVEN_ID, help="Only dead letters about this user.")
+_stage = click.option("--stage", type=click.Choice(STAGES), help="Only dead letters of this stage.")
+_reason = click.option(
+    "--reason", type=click.Choice(get_args(DeadLetterReason)), help="Only dead letters with this reason."
+)
+
+
 @click.group()
 def dlq() -> None:
     """List and show dead letters, and put them back on their topics."""
 
 
 @dlq.command("list")
-@click.option("--topic", help="List only dead letters of this topic (memory.turns or memory.turns.dlq).")
-@click.option("--tenant", type=options.GIVEN_ID, help="List only dead letters of this tenant.")
+@_topic
+@_tenant
+@_user
+@_stage
+@_reason
 @options.as_json
 @pass_context
-def list_dead_letters(context: CommandContext, topic: str | None, tenant: str | None, as_json: bool) -> None:
+def list_dead_letters(
+    context: CommandContext,
+    topic: str | None,
+    tenant: str | None,
+    user: str | None,
+    stage: str | None,
+    reason: str | None,
+    as_json: bool,
+) -> None:
     """List dead letters with position, stage, tenant and the reason for the refusal."""
-    run(_list(context.settings, _names(topic), tenant, as_json))
+    chosen = LetterFilter(reason=reason, tenant=tenant, user=user, stage=stage)
+    run(_list(context.settings, _names(topic), chosen, as_json))
 
 
 @dlq.command("show")
@@ -58,24 +96,26 @@ def list_dead_letters(context: CommandContext, topic: str | None, tenant: str | 
 def show_dead_letter(context: CommandContext, topic: str, partition: int, offset: int, as_json: bool) -> None:
     """Show one dead letter with its headers, key and value. `memstream dlq list` has its position."""
     record = run(_one(context.settings, _dead_letter_topic(topic), partition, offset))
-    fields = summary(record) | _raw(record)
-    headers = [(name, _text(value)) for name, value in record.headers]
+    content = content_of(record)
+    fields = letter_row(letter_of(record)) | {
+        name: value
+        for name, value in content.model_dump(include={"key", "key_base64", "value", "value_base64"}).items()
+        if value is not None or (name in ("key", "value") and getattr(content, f"{name}_base64") is None)
+    }
     if as_json:
-        console.line(fields | {"headers": [[name, value] for name, value in headers]})
+        console.line(fields | {"headers": [[name, value] for name, value in content.headers]})
         return
-    for name, value in (*fields.items(), *((f"header {name}", value) for name, value in headers)):
+    for name, value in (*fields.items(), *((f"header {name}", value) for name, value in content.headers)):
         console.say(f"{name}: {console.printable(str(value))}")
 
 
 @dlq.command("redrive")
-@click.option("--topic", help="Put back only dead letters of this topic (memory.turns or memory.turns.dlq).")
-@click.option(
-    "--reason",
-    type=click.Choice(get_args(DeadLetterReason)),
-    help="Put back only dead letters with this reason.",
-)
-@click.option("--key", help="Put back only dead letters with this record key, such as a session key.")
-@click.option("--tenant", type=options.GIVEN_ID, help="Put back only dead letters of this tenant.")
+@_topic
+@_reason
+@click.option("--key", help="Only dead letters with this record key, such as a session key.")
+@_tenant
+@_user
+@_stage
 @click.option("--limit", type=click.IntRange(min=1), help="Put back at most N dead letters.")
 @click.option(
     "--rate",
@@ -93,13 +133,15 @@ def redrive_dead_letters(
     reason: str | None,
     key: str | None,
     tenant: str | None,
+    user: str | None,
+    stage: str | None,
     limit: int | None,
     rate: float,
     dry_run: bool,
     as_json: bool,
 ) -> None:
     """Put dead letters back on their topics. Each dead letter is put back at most once."""
-    chosen = LetterFilter(reason=reason, key=key, tenant=tenant)
+    chosen = LetterFilter(reason=reason, key=key, tenant=tenant, user=user, stage=stage)
     run(_redrive(context.settings, _names(topic), chosen, rate=rate, limit=limit, dry_run=dry_run, as_json=as_json))
 
 
@@ -114,9 +156,18 @@ async def _redrive(
     as_json: bool,
 ) -> None:
     require_memory(settings.broker_folder)
+    start_audit(settings)
     failures, reported = 0, time.monotonic()
-    async with opened_log(settings, make_topics=False) as log:
-        redriver = Redriver(log=log, chosen=chosen, rate=rate, limit=limit, dry_run=dry_run, progress=console.advice)
+    async with opened_log(settings, make_topics=False) as log, AuditPublisher(log=log).running():
+        redriver = Redriver(
+            log=log,
+            chosen=chosen,
+            rate=rate,
+            who=f"cli:{account()}",
+            limit=limit,
+            dry_run=dry_run,
+            progress=console.advice,
+        )
         async with aclosing(redriver.run(names)) as steps:
             async for step in steps:
                 failures += step.action == "failed"
@@ -131,7 +182,7 @@ async def _redrive(
 
 
 def _print_step(step: RedriveStep, as_json: bool) -> None:
-    row = summary(step.letter)
+    row = letter_row(letter_of(step.letter))
     masked = step.redrive is not None and step.redrive.masked
     if as_json:
         console.line(row | {"action": step.action, "masked": masked, "why": step.why or None})
@@ -143,7 +194,7 @@ def _print_step(step: RedriveStep, as_json: bool) -> None:
     console.say(console.printable(text))
 
 
-async def _list(settings: Settings, names: tuple[str, ...], tenant: str | None, as_json: bool) -> None:
+async def _list(settings: Settings, names: tuple[str, ...], chosen: LetterFilter, as_json: bool) -> None:
     """Print the letters while they are read, as JSON lines or as tables of PAGE letters."""
     require_memory(settings.broker_folder)
     page: list[list[str]] = []
@@ -152,10 +203,10 @@ async def _list(settings: Settings, names: tuple[str, ...], tenant: str | None, 
         async for name in _present(log, names):
             async with aclosing(log.read(name)) as letters:
                 async for letter in letters:
-                    row = summary(letter)
-                    if tenant is not None and row["tenant"] != tenant:
+                    read = letter_of(letter)
+                    if not chosen.matches(read):
                         continue
-                    found = True
+                    found, row = True, letter_row(read)
                     if as_json:
                         console.line(row)
                         continue
@@ -179,65 +230,27 @@ async def _one(settings: Settings, topic: str, partition: int, offset: int) -> R
         count = await log.partitions(topic)
         if count is None or partition >= count:
             raise usage(f"{topic} has no partition {partition}")
-        if await log.first_at_or_after(topic, partition, offset) == offset:
-            async with aclosing(log.read(topic, start={partition: offset})) as records:
-                async for record in records:
-                    return record
+        record = await DeadLetterReader(log).record(topic, partition, offset)
+    if record is not None:
+        return record
     raise CommandFailed(Exit.PARTLY, f"there is no record at {topic}, partition {partition}, offset {offset}")
 
 
-def summary(record: Record) -> dict[str, JsonValue]:
-    """Return one dead letter as a row. The field of a missing header is None."""
-    headers = {name: _text(value) for name, value in record.headers}
-    position = record.position
-
-    def number(name: str) -> int | None:
-        value = headers.get(name, "")
-        return int(value) if value.lstrip("-").isdigit() and value.isascii() else None
-
-    return {
-        "topic": position.topic,
-        "partition": position.partition,
-        "offset": position.offset,
-        "reason": headers.get(f"{OURS}reason"),
-        "stage": headers.get(f"{OURS}stage"),
-        "tenant": headers.get(f"{OURS}tenant"),
-        "attempts": number(f"{OURS}attempts"),
-        "message": headers.get(f"{SPRING}exception-message"),
-        "exception": headers.get(f"{SPRING}exception-fqcn"),
-        "original_topic": headers.get(f"{SPRING}original-topic"),
-        "original_partition": number(f"{SPRING}original-partition"),
-        "original_offset": number(f"{SPRING}original-offset"),
-        "original_timestamp": number(f"{SPRING}original-timestamp"),
-    }
-
-
-def _raw(record: Record) -> dict[str, JsonValue]:
-    """Return key and value as text if they are UTF-8, else as base64 in `key_base64` and `value_base64`."""
-    fields: dict[str, JsonValue] = {}
-    for name, value in (("key", record.key), ("value", record.value)):
-        if value is None:
-            fields[name] = None
-            continue
-        try:
-            fields[name] = value.decode()
-        except UnicodeDecodeError:
-            fields[f"{name}_base64"] = base64.b64encode(value).decode()
-    return fields
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")
+def letter_row(letter: DeadLetter) -> dict[str, JsonValue]:
+    """Return a dead letter as a row of the output. The field of a missing header is None."""
+    fields = letter.model_dump(mode="json")
+    first = {"tenant" if name == "tenant_id" else name: fields.pop(name) for name in FIRST}
+    return first | fields
 
 
 def _names(topic: str | None) -> tuple[str, ...]:
-    return TOPICS if topic is None else (_dead_letter_topic(topic),)
+    return LETTER_TOPICS if topic is None else (_dead_letter_topic(topic),)
 
 
 def _dead_letter_topic(topic: str) -> str:
-    name = topic if topic.endswith(DEAD_LETTER_SUFFIX) else topic + DEAD_LETTER_SUFFIX
-    if name not in TOPICS:
-        known = ", ".join(each.removesuffix(DEAD_LETTER_SUFFIX) for each in TOPICS)
+    name = letter_topic(topic)
+    if name is None:
+        known = ", ".join(each.removesuffix(DEAD_LETTER_SUFFIX) for each in LETTER_TOPICS)
         what = "no stage reads it" if topic in BY_NAME else "there is no such topic"
         raise usage(f"{topic}: {what}, so it has no dead letters. Topics with dead letters: {known}")
     return name

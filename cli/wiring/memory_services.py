@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...adapters.ports import Embedder, Reranker, VectorStore
 from ...memory.policies import MemoryPolicy
+from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.tenant_policies import TenantPolicies
 from ...recall.context import ContextService
 from ...recall.export.exporter import MemoryExporter
@@ -49,6 +50,7 @@ class MemoryServices:
     commands: CommandPort
     editor: MemoryEditor
     tools: ToolBox
+    secrets: SecretFilter
 
 
 def memory_services(
@@ -135,4 +137,5 @@ def memory_services(
             writes=ToolWrites(editor=editor, commands=commands, records=reading, now=utc_now),
             policies=policies,
         ),
+        secrets=secrets,
     )

@@ -43,6 +43,8 @@ from ...streams.log.port import Log
 from ...streams.log.stage_lag import stage_lags
 from ...streams.senders.turns import TurnSender
 from ...tools.audit_topic import AuditMetrics, AuditPublisher, AuditReader
+from ...tools.dead_letters.reader import DeadLetterReader
+from ...tools.dead_letters.redriver import LetterRedrives
 from ...tools.erasure.runs import ErasureRuns
 from ...tools.mcp_resources import UserResources
 from ..errors import usage
@@ -305,6 +307,9 @@ class HttpServer:
             exporter=memory.exporter,
             importer=memory.importer,
             audit_reader=AuditReader(self.parts.log),
+            letter_reader=DeadLetterReader(self.parts.log),
+            letter_redrives=LetterRedrives(self.parts.log),
+            secrets=memory.secrets,
             erasures=erasures,
             readiness=self.readiness,
             registry=self.parts.metrics.registry,

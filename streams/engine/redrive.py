@@ -59,12 +59,10 @@ def redriven_letter(record: Record) -> str | None:
 
 def redrive_of(letter: Record) -> Redrive:
     """Build the redrive of a dead letter. Raises NotRedrivable."""
-    names = [name for name, _ in letter.headers]
-    if _FIRST_OF_OURS not in names:
+    ours = own_headers(letter)
+    if not ours:
         raise NotRedrivable("its headers do not name its record")
-    # the refused record may itself be a dead letter of another tool: the headers of this product come last
-    begin = len(names) - 1 - names[::-1].index(_FIRST_OF_OURS)
-    ours = {name: value.decode("utf-8", "replace") for name, value in letter.headers[begin:]}
+    begin = _begin_of_ours(letter.headers)
     if any(name in ours for name in _CUT):
         raise NotRedrivable("its key or value was cut")
     topic = ours[_FIRST_OF_OURS]
@@ -86,5 +84,20 @@ def redrive_of(letter: Record) -> Redrive:
         headers=(*kept, (REDRIVEN, name.encode())),
         timestamp=timestamp,
         original=Position(topic, partition, offset),
-        masked=MASKED_HEADER in names,
+        masked=any(name == MASKED_HEADER for name, _ in letter.headers),
     )
+
+
+def own_headers(letter: Record) -> dict[str, str]:
+    """Return the headers that the stage added to a refused record; empty if no stage of this product wrote the letter.
+
+    The refused record may itself be a dead letter of another tool, or have headers with the same names: the stage's
+    headers come last.
+    """
+    begin = _begin_of_ours(letter.headers)
+    return {name: value.decode("utf-8", "replace") for name, value in letter.headers[begin:]}
+
+
+def _begin_of_ours(headers: Headers) -> int:
+    """Return the index of the stage's first header, or the number of headers if there is none."""
+    return max((at for at, (name, _) in enumerate(headers) if name == _FIRST_OF_OURS), default=len(headers))

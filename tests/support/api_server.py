@@ -45,6 +45,8 @@ from memstream.streams.log.port import Log, Position
 from memstream.streams.log.stage_lag import StageLag, stage_lags
 from memstream.streams.senders.turns import TurnSender
 from memstream.tools.audit_topic import AuditReader
+from memstream.tools.dead_letters.reader import DeadLetterReader
+from memstream.tools.dead_letters.redriver import LetterRedrives
 from memstream.tools.editor import MemoryEditor
 from memstream.tools.erasure.runs import ErasurePort, ErasureRuns
 from memstream.tools.importing.importer import MemoryImporter
@@ -235,6 +237,9 @@ def app_over(
         readiness=lambda: {"log": (ready, "" if ready else "it is away"), "qdrant": (False, "it is down")},
         registry=CollectorRegistry(),
         audit_reader=AuditReader(client),
+        letter_reader=DeadLetterReader(client),
+        letter_redrives=LetterRedrives(client),
+        secrets=SecretFilter(),
         **more,
     )
     if limits is LIMITS and publication is None and more.keys() <= {"now", "recall_limit"}:

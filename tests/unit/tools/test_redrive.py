@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from memstream.cli.redrive import LetterFilter, Redriver, RedriveStep
 from memstream.schemas.errors import DeadLetterReason, Poison, Transient
 from memstream.schemas.topics import TURNS
 from memstream.streams.engine.dead_letters import WHOLE_MAX_BYTES, dead_letter
@@ -18,6 +17,8 @@ from memstream.streams.engine.redrive import REDRIVEN, NotRedrivable, redrive_of
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Headers, Log, Position, Record, TopicSpec
+from memstream.tools.dead_letters.letters import LetterFilter
+from memstream.tools.dead_letters.redriver import Redriver, RedriveStep
 
 DLQ = TURNS.name + ".dlq"
 PARTITIONS = 4
@@ -51,7 +52,7 @@ async def refuse(
 
 
 async def redriven(log: Log, stop_after: int | None = None, through: Any = None, **fields: Any) -> list[RedriveStep]:
-    redriver = Redriver(**{"log": through or log, "chosen": LetterFilter(), "rate": 10_000.0} | fields)
+    redriver = Redriver(**{"log": through or log, "chosen": LetterFilter(), "rate": 10_000.0, "who": "cli:me"} | fields)
     steps: list[RedriveStep] = []
     async with aclosing(redriver.run((DLQ,))) as running:
         async for step in running:

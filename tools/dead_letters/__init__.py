@@ -1,0 +1,1 @@
+"""Dead letters and parked keys: pages of them, and redrive (docs/design/dead-letters.md)."""
