@@ -30,7 +30,7 @@ from memstream.api.edit_routes import EDIT_ROUTES
 from memstream.memory.policies.recall import RankingProfile
 from memstream.recall.record_filters import RecordSelection
 from memstream.recall.record_reader import RecordReader
-from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, RECALLED
+from memstream.schemas.topics import catalogue
 from memstream.schemas.turns import Owner, Sensitivity
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.port import TopicSpec
@@ -78,6 +78,7 @@ NO_READS = {"GET /livez", "GET /readyz", "GET /metrics", "POST /v1/turns", "POST
             "GET /v1/audit",  # tests/unit/tools/test_audit_topic.py: the trail of the own tenant
             "POST /v1/facts/{fact_id}/approve", "POST /v1/facts/{fact_id}/reject",
             "POST /v1/import",  # tests/integration/test_import.py: it needs memory:admin of the tenant
+            "POST /v1/dead-letters/{topic}/{partition}/{offset}/redrive",  # console/test_console_letters.py
             "POST /v1/erasures", "GET /v1/erasures/{erasure_id}"}  # fmt: skip
 EDITS = {f"{route.method} {route.path}" for route in EDIT_ROUTES}
 """They tell nothing but what the caller wrote. tests/unit/api/test_edits.py has who may write what."""
@@ -102,7 +103,7 @@ def world(run: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]
         run(store.ensure())
         log = EmbeddedLog(folder=folder / "log")
         run(log.start())
-        run(log.create([TopicSpec(topic.name, 1, 1, {}) for topic in (FACTS, FACTS_UPDATED, OBSERVATIONS, RECALLED)]))
+        run(log.create([TopicSpec(topic.name, 1, 1, {}) for topic in catalogue()]))
         world = World(store, log)
         run(world.remember())
         yield world

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memstream.api.credentials import Credentials
 from memstream.schemas import ids
 from memstream.schemas.access import accesses
 from memstream.schemas.topics import (
@@ -31,12 +32,13 @@ from memstream.streams.log import topic_admin
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.markers import Growth, Marker, marker_entry
 from memstream.streams.log.topic_admin import Deployment
-from tests.support.api_server import app_over, called
+from tests.support.api_server import app_over, called, entry
 from tests.support.console_world import TOKENS, console_world
 from tests.support.conversation import conversation, different_each_time
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running, wait_for
 from tests.support.sent_commands import edit, send
+from tests.support.written_letters import refused_turn
 
 pytestmark = [pytest.mark.timeout(240)]
 ACCESS = {each.role: each for each in accesses()}
@@ -113,8 +115,12 @@ class Asked:
         return called
 
 
+def rights_of(role: str) -> set[tuple[str, str, str]]:
+    return {(acl.resource, acl.name, each) for acl in ACCESS[role].acls() for each in acl.operations}
+
+
 async def test_a_server_reads_only_what_the_table_says(tmp_path: Path) -> None:
-    """The trail, one turn, a fact's history and the lag; the partition count has changed once."""
+    """The trail, one turn, a fact's history, the lag, and the dead letters; the partition count has changed once."""
     turn = {"tenant_id": "acme", "user_id": "u1", "session_id": "s1"}
     async with console_world(tmp_path, topics=catalogue(), partitions=2) as world:
         fact = await world.learnt()
@@ -125,6 +131,7 @@ async def test_a_server_reads_only_what_the_table_says(tmp_path: Path) -> None:
         await world.past.log.append(
             TURNS.name, key=ids.session_key("acme", "u1", "s1").encode(), value=b'{"turn_id": "t2"}'
         )
+        letter = await refused_turn(world.past.log)
         asked: Any = Asked(world.past.log)
         await topic_admin.check(asked, deployment=Deployment(partitions=2, replication=1))
         app = app_over(log=asked, store=world.past.store, credentials=TOKENS)
@@ -138,8 +145,16 @@ async def test_a_server_reads_only_what_the_table_says(tmp_path: Path) -> None:
                 (f"/v1/facts/{fact.fact_id}/history", {"tenant_id": "acme"}),
             ):
                 assert (await client.get(path, params=query)).status_code == 200, path
-    granted = {(acl.resource, acl.name, each) for acl in ACCESS["serve"].acls() for each in acl.operations}
-    assert asked.rights - granted == set()
+            without_letters, granted = set(asked.rights), rights_of("serve")
+            assert without_letters - granted == set()
+        admin = entry("admin", scopes=("memory:read", "memory:admin"))
+        app = app_over(log=asked, store=world.past.store, credentials=Credentials((admin,)))
+        async with called(app, token="admin") as client:
+            assert (await client.get("/console/dead-letters")).status_code == 200
+            path = f"/v1/dead-letters/{letter.topic}/{letter.partition}/{letter.offset}/redrive"
+            assert (await client.post(path, json={})).json()["action"] == "put_back"
+    assert asked.rights - granted != set(), "the dead letters need a role of their own"
+    assert asked.rights - granted - rights_of("redriver") == set()
     needed = {(kind, name) for kind, name, _ in asked.rights}
     assert {("topic", TURNS.name), ("topic", changelog), ("group", group_of("recorder"))} <= needed
     assert ("group", group_of("observer"), "Read") not in granted, "with it, a server could move a stage's offsets"

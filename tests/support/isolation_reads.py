@@ -428,6 +428,28 @@ def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, met
     return reading
 
 
+def letters_over_http(path: str) -> Read:
+    """Dead letters and parked keys, asked with a token of the tenant; with `by_owner` a token of the user alone."""
+
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        users = [asked.who.user] if asked.by_owner else None
+        token = entry("t", tenants=[asked.who.tenant], scopes=["memory:read", "memory:read-secret"], users=users)
+        app = app_over(log=world.log, store=store, credentials=Credentials([token]))
+        told: Told = []
+        async with called(app, token="t") as client:
+            for place in world.letters if "{" in path else world.letters[:1]:
+                answer = await client.get(
+                    path.format(**{name: getattr(place, name) for name in ("topic", "partition", "offset")})
+                )
+                found = answer.json()
+                for each in [found["letter"]] if "letter" in found else found.get("items", ()):
+                    user = each.get("user_id") or each["owner"]["id"]
+                    told.append((each["tenant_id"], Owner(scope="user", id=user).key(each["tenant_id"])))
+        return told
+
+    return reading
+
+
 async def by_tool(world: World, store: VectorStore, asked: Asked) -> Told:
     """Asked by an agent, of a user alone: tools know no other."""
     token = entry("t", tenants=[asked.who.tenant], scopes=["memory:read"], users=[asked.who.user])
@@ -555,6 +577,11 @@ READS: dict[str, Read] = {
     "GET /v1/groups": over_http("/v1/groups", told="group_id", takes="user limit ceiling cursor", all_owners=True),
     "GET /v1/tasks": over_http("/v1/tasks", told="task_id", takes="user limit ceiling cursor", all_owners=True),
     "POST /v1/tools/{name}": by_tool,
+    "GET /v1/dead-letters": letters_over_http("/v1/dead-letters"),
+    "GET /v1/dead-letters/{topic}/{partition}/{offset}": letters_over_http(
+        "/v1/dead-letters/{topic}/{partition}/{offset}"
+    ),
+    "GET /v1/parked-keys": letters_over_http("/v1/parked-keys"),
     "GET /v1/facts/updates": heard,
     "LogUpdates.updates": subscribed(BEGINNING, 6),
     "LogUpdates.updates after the state": subscribed(STATE, 2),

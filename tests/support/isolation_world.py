@@ -22,10 +22,11 @@ from memstream.schemas.recall import TIERS
 from memstream.schemas.topics import FACTS
 from memstream.schemas.turns import Owner, Sensitivity
 from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.port import Log
+from memstream.streams.log.port import Log, Position
 
 from .fact_history import PastFacts
 from .stored_memory import NOW, StoredMemory
+from .written_letters import park, refused_turn
 
 TENANTS, USERS, SESSIONS = ("acme", "rival"), ("u1", "u2"), ("s1", "s2")
 CONTENTS = ("Works at Stripe", "Likes green tea")
@@ -111,6 +112,8 @@ class World:
         self.log: Log = log
         self.memory = StoredMemory(store)
         self.facts: list[FactRef] = []
+        self.letters: list[Position] = []
+        """Dead letters, one for each user of each tenant."""
         self.gists: list[str] = []
         """Episodes with their words in the archive, in the order of `facts`."""
 
@@ -134,6 +137,8 @@ class World:
                 await self.memory.block(CONTENTS[0], tenant=tenant, owner=owner)
                 await self.memory.task(CONTENTS[0], tenant=tenant, owner=owner)
             for user in USERS:
+                self.letters.append(await refused_turn(self.log, tenant=tenant, user=user))
+                await park(self.log, tenant=tenant, user=user)
                 name = f"club of {user} in {tenant}"
                 self.memory.whose[name] = (tenant, ids.owner_key(tenant, "user", user))
                 await self.memory.group(name, tenant=tenant, members=[Owner(scope="user", id=user)])
