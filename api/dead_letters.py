@@ -22,7 +22,7 @@ from ..tools.dead_letters.letters import (
     DeadLetter,
     LetterContent,
     LetterFilter,
-    content_of,
+    letter_content,
     letter_topic,
 )
 from ..tools.dead_letters.reader import LETTER_CURSOR_MAX, DeadLetterReader, LetterPage, ListedLetter, ParkedEntry
@@ -172,7 +172,7 @@ class DeadLetters:
         caller.check_ceiling(query.ceiling, letter.tenant_id, next(iter(letter.owners), None))
         if query.ceiling != "secret":
             return LetterAnswer(letter=letter, content=None)
-        return LetterAnswer(letter=letter, content=content_of(keep_unread_record(record, self.secrets)))
+        return LetterAnswer(letter=letter, content=letter_content(keep_unread_record(record, self.secrets)))
 
     async def redrive(self, place: LetterPlace, query: LetterTenant, caller: Caller) -> RedriveAnswer:
         """Put a letter back, unless it was put back before."""

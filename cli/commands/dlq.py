@@ -14,7 +14,14 @@ from ...schemas.errors import DeadLetterReason
 from ...schemas.topics import BY_NAME, DEAD_LETTER_SUFFIX, STAGES
 from ...streams.log.port import Log, Record
 from ...tools.audit_topic import AuditPublisher
-from ...tools.dead_letters.letters import LETTER_TOPICS, DeadLetter, LetterFilter, content_of, letter_of, letter_topic
+from ...tools.dead_letters.letters import (
+    LETTER_TOPICS,
+    DeadLetter,
+    LetterFilter,
+    letter_content,
+    letter_of,
+    letter_topic,
+)
 from ...tools.dead_letters.reader import DeadLetterReader
 from ...tools.dead_letters.redriver import Redriver, RedriveStep
 from .. import options
@@ -96,7 +103,7 @@ def list_dead_letters(
 def show_dead_letter(context: CommandContext, topic: str, partition: int, offset: int, as_json: bool) -> None:
     """Show one dead letter with its headers, key and value. `memstream dlq list` has its position."""
     record = run(_one(context.settings, _dead_letter_topic(topic), partition, offset))
-    content = content_of(record)
+    content = letter_content(record)
     fields = letter_row(letter_of(record)) | {
         name: value
         for name, value in content.model_dump(include={"key", "key_base64", "value", "value_base64"}).items()

@@ -139,7 +139,7 @@ def letter_of(record: Record) -> DeadLetter:
     )
 
 
-def content_of(record: Record) -> LetterContent:
+def letter_content(record: Record) -> LetterContent:
     key, key_base64 = _text_or_base64(record.key)
     value, value_base64 = _text_or_base64(record.value)
     headers = tuple((name, content.decode("utf-8", "replace")) for name, content in record.headers)
