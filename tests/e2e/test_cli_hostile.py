@@ -53,6 +53,7 @@ LINES = (
     ("verify",),
     ("verify", "--json"),
     ("dlq", "list"),
+    ("dlq", "list", "--user", "u1", "--stage", "observer", "--reason", "fatal"),
     ("dlq", "show", "memory.turns", "0", "0"),
     ("dlq", "redrive", "--dry-run"),
     ("topics", "check"),

@@ -17,12 +17,15 @@ import pytest
 from memstream.client import BEGINNING, KafkaSecurity, Misconfigured, connect
 from memstream.schemas.access import Acl
 from memstream.schemas.errors import AccessRefused, StageError, Transient
-from memstream.schemas.topics import AUDIT_TRAIL, FACTS_UPDATED, STAGES, TURNS
+from memstream.schemas.topics import AUDIT_TRAIL, COMMANDS_SESSION, FACTS_UPDATED, STAGES, TURNS, dead_letters_of
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.stage_lag import stage_lags
 from memstream.streams.log.topic_admin import Deployment, check, create
 from memstream.tools.audit import audit
 from memstream.tools.audit_topic import AuditPublisher, AuditQuery, AuditReader
+from memstream.tools.dead_letters.letters import LETTER_TOPICS, LetterFilter
+from memstream.tools.dead_letters.reader import DeadLetterReader
+from memstream.tools.dead_letters.redriver import LetterRedrives
 from tests.support.certificates import Authority
 from tests.support.conversation import conversation, different_each_time
 from tests.support.model_server import ModelServer
@@ -30,6 +33,7 @@ from tests.support.pipeline import Pipeline, running
 from tests.support.polling import wait_for
 from tests.support.qdrant import QdrantServer
 from tests.support.secure_kafka import PLAIN_PASSWORD, PLAIN_USER, SecureBroker, role
+from tests.support.written_letters import park, refused_turn
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 DEPLOYMENT = Deployment(partitions=2, replication=1)
@@ -343,14 +347,15 @@ async def test_a_rotated_password_is_read_again_without_a_restart(
 
 
 @pytest.mark.long
-async def test_the_audit_trail_has_rights_of_its_own(tmp_path: Path) -> None:
-    """`serve` writes the trail, an auditor reads it, and a stage may do neither. `serve` also reads the lag."""
+async def test_the_audit_trail_and_the_dead_letters_have_rights_of_their_own(tmp_path: Path) -> None:
+    """`serve` writes the trail, an auditor reads it, and a stage may do neither. `serve` also reads the lag. The
+    role `redriver` reads every dead letter; `serve` alone names the topics that it may not read."""
     broker, logs = SecureBroker(tmp_path / "kafka"), dict[str, KafkaLog]()
     try:
         await asyncio.to_thread(broker.start)
         await broker.add_roles()
         await topics_created(broker)
-        for name in ("serve", "auditor", "observer"):
+        for name in ("serve", "auditor", "observer", "redriver"):
             logs[name] = KafkaLog(servers=[broker.secure], security=scram(broker, name), timeout=10)
         for log in logs.values():
             await log.start()
@@ -368,6 +373,28 @@ async def test_the_audit_trail_has_rights_of_its_own(tmp_path: Path) -> None:
             await AuditReader(logs["observer"]).page(AuditQuery(), limit=9)
         with pytest.raises(StageError, match=r"memory\.audit"):
             await logs["observer"].append(AUDIT_TRAIL.name, key=None, value=b"{}")
+
+        others = dead_letters_of(COMMANDS_SESSION).name
+        await logs["observer"].append(others, key=b"k", value=b"{}")
+        await park(logs["observer"])
+        place = await refused_turn(logs["observer"])
+        reader, every = DeadLetterReader(logs["redriver"]), LetterFilter().matches
+        page = await reader.page(LETTER_TOPICS, every, limit=9)
+        assert [(each.turn_id, each.put_back) for each in page.items] == [("t1", False), (None, None)]
+        assert page.missing == ()
+        letter = await reader.record(place.topic, place.partition, place.offset)
+        assert letter is not None
+        assert [each.tenant_id for each in (await reader.parked(lambda entry: True, limit=9)).items] == ["acme"]
+        for action in ("put_back", "was_put_back"):
+            assert (await LetterRedrives(logs["redriver"]).put_back(letter, who="eva")).action == action
+        page = await DeadLetterReader(logs["serve"]).page(LETTER_TOPICS, every, limit=9)
+        assert [(each.turn_id, each.put_back) for each in page.items] == [("t1", True)]
+        (denied,) = page.missing
+        assert denied.part == others
+        assert f"the broker denies access to the topic {others}" in denied.why
+        assert "memstream topics acls" in denied.why
+        with pytest.raises(StageError, match="denies"):
+            await DeadLetterReader(logs["serve"]).parked(lambda entry: True, limit=9)
     finally:
         for log in logs.values():
             await log.close()

@@ -11,6 +11,9 @@ import pytest
 
 from memstream.schemas.topics import TURNS
 from memstream.streams.engine.redrive import redriven_letter
+from memstream.tools.dead_letters.letters import LETTER_TOPICS, LetterFilter
+from memstream.tools.dead_letters.reader import DeadLetterReader
+from memstream.tools.dead_letters.redriver import LetterRedrives
 from tests.support.cli_process import COMMAND
 from tests.support.conversation import KNOWN
 from tests.support.model_server import Answer, Ask, ModelServer, garbage, observing
@@ -70,14 +73,21 @@ async def test_refused_turns_are_put_back_and_learnt_once(place: Place) -> None:
 
             mind.mended = True
             assert [row["action"] for row in redrive(pipeline, "--dry-run")] == ["would_put_back"] * len(USERS)
+            reader, mine = DeadLetterReader(pipeline.log), LetterFilter(tenant=pipeline.tenant).matches
+            page = await reader.page(LETTER_TOPICS, mine, limit=50)
+            assert sorted((each.user_id, each.put_back) for each in page.items) == [(user, False) for user in USERS]
+            letter = await reader.record(page.items[0].topic, page.items[0].partition, page.items[0].offset)
+            assert letter is not None
+            assert (await LetterRedrives(pipeline.log).put_back(letter, who="eva")).action == "put_back"
             await asyncio.to_thread(killed_after_the_first, pipeline)
-            assert len(redrive(pipeline)) == len(USERS) - 1
+            assert len(redrive(pipeline)) == len(USERS) - 2
             assert redrive(pipeline) == []
             await pipeline.settled()
 
+            assert {each.put_back for each in (await reader.page(LETTER_TOPICS, mine, limit=50)).items} == {True}
             letters = [redriven_letter(each) for each in await pipeline.records(TURNS.name)]
-            mine = [each for each in letters if each is not None]
-            assert len(mine) == len(set(mine)) >= len(USERS)
+            names = [each for each in letters if each is not None]
+            assert len(names) == len(set(names)) >= len(USERS)
             facts = (await pipeline.consistent()).values()
             learnt = Counter((fact["content"], fact["owner"]["id"], fact["version"]) for fact in facts)
             contents = ("Works at Google", "Lives in Oslo", "Likes green tea")
