@@ -42,9 +42,15 @@ async def visit(world: ConsoleWorld, link: str) -> Any:
 
 
 async def press(world: ConsoleWorld, page: str, token: str = "all", **changed: str) -> Any:
-    """Press the first button of a page that puts a letter back, with its form as it is except `changed`."""
-    async with called(world.app, token=token) as client:
+    """Press the first button of a page that puts a letter back, with its form as it is except `changed`. `token`: who
+    sends the form, with a form token of its own."""
+    async with called(world.app, token="all") as client:
         form = page_of(await client.get(page)).css_first("main form[method=post]")
+    async with called(world.app, token=token) as client:
+        if token != "all":
+            changed["csrf"] = str(
+                page_of(await client.get("/console")).css_first("input[name=csrf]").attributes["value"]
+            )
         fields = {str(each.attributes["name"]): each.attributes.get("value") or "" for each in form.css("input")}
         return await client.post(str(form.attributes["action"]), data=fields | changed)
 
@@ -126,6 +132,7 @@ def test_nobody_is_told_of_letters_of_others(run: Run, world: ConsoleWorld) -> N
             run(park(log, user=user, tenant=tenant, error=f"{tenant} {user} parked"))
     unread = run(refused_turn(log, user="u2", value=b"\xff", message="unreadable"))
     theirs = run(refused_turn(log, user="u1", tenant="rival"))
+    other = run(refused_turn(log, user="u1"))
     for page in ("console/dead-letters", "v1/dead-letters", "v1/parked-keys"):
         mine = run(read(world, page)).text
         assert "acme u1" in mine
@@ -137,10 +144,10 @@ def test_nobody_is_told_of_letters_of_others(run: Run, world: ConsoleWorld) -> N
         assert "acme u1" not in bound
         assert run(read(world, page, "bound", user_id="u1")).status_code == 403
         assert run(read(world, page, "reader", tenant_id="rival")).status_code == 403
-    for place in (unread, theirs):
+    for place, token in ((unread, "reader"), (theirs, "reader"), (unread, "bound"), (other, "bound")):
         path = f"dead-letters/{place.topic}/{place.partition}/{place.offset}"
         for page in ("v1", "console"):
-            assert run(read(world, f"{page}/{path}", "reader")).status_code == 404
+            assert run(read(world, f"{page}/{path}", token)).status_code == 404
 
     async def without_tokens() -> tuple[str, str]:
         async with called(app_over(log=log, store=world.past.store)) as client:
@@ -179,6 +186,7 @@ def test_a_letter_is_put_back_once_by_the_form_and_over_http(run: Run, world: Co
             return await client.post(path, json={"tenant_id": "acme"} | body)
 
     assert run(press(world, page, csrf="0" * 64)).status_code == 403
+    assert run(press(world, page, "reader")).status_code == 403
     assert page_of(run(read(world, user_id="again", token="reader"))).css("main form[method=post]") == []
     assert run(over_http("reader")).status_code == 403
     assert run(over_http("all", tenant_id="rival")).status_code == 404

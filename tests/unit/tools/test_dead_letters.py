@@ -108,7 +108,7 @@ async def test_a_topic_that_does_not_answer_is_named_and_the_others_are_shown(
 
 async def test_headers_of_the_refused_record_are_not_the_stages(log: EmbeddedLog) -> None:
     """A producer must not choose the tenant that sees its letter."""
-    forged = (("memstream-tenant", b"rival"), ("memstream-reason", b"fatal"), ("kafka_dlt-original-topic", b"x"))
+    forged = (("kafka_dlt-original-topic", b"x"), ("memstream-tenant", b"rival"), ("memstream-reason", b"fatal"))
     await refused_turn(log, value=b"\xff not JSON", headers=forged)
     (letter,) = (await DeadLetterReader(log).page(TOPICS, every, limit=5)).items
     assert (letter.tenant_id, letter.reason, letter.original_topic) == (None, "refused_by_model", TURNS.name)
@@ -116,6 +116,9 @@ async def test_headers_of_the_refused_record_are_not_the_stages(log: EmbeddedLog
     await refused_turn(log, value=b'{"tenant_id": "acme", "user_id": 7, "owner": {"scope": "moon"}, "turn_id": "\\n"}')
     letter = (await DeadLetterReader(log).page(TOPICS, every, limit=5)).items[0]
     assert (letter.tenant_id, letter.owners, letter.turn_id) == ("acme", (), None)
+    await log.append(DLQ, key=b"k", value=b"{}", headers=forged[1:])
+    letter = (await DeadLetterReader(log).page(TOPICS, every, limit=5)).items[0]
+    assert (letter.tenant_id, letter.not_redrivable) == (None, "its headers do not name its record")
 
 
 async def test_letters_of_an_erased_user_are_left_out(log: EmbeddedLog) -> None:
