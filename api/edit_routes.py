@@ -171,6 +171,7 @@ def _sessions() -> Iterator[EditRoute]:
         ("remove", "Remove a block"),
     ):
         yield EditRoute("POST", f"/v1/blocks/{name}", f"blocks.{name}", "block", does)
+    yield EditRoute("DELETE", "/v1/turns/{turn_id}", "turn.retract", "session", "Take a turn back", "turn_id")
     yield EditRoute("POST", "/v1/blocks/attach", "blocks.attach", "session", "Attach an owner's block to a session")
     yield EditRoute("POST", "/v1/blocks/detach", "blocks.detach", "session", "Detach an owner's block")
 

@@ -37,6 +37,7 @@ COMMANDS = {
     "trace": "Show why memory believes a fact, or what memory learnt from a turn.",
     "remember": "Remember a statement.",
     "forget": "Forget a fact or an episode.",
+    "retract": "Take a turn back, with everything that memory learnt from it.",
     "edit": "Reword a fact or an episode, or change its tags.",
     "supersede": "Replace a fact with a new one.",
     "merge": "Merge facts, or episodes, into one.",
@@ -72,7 +73,7 @@ the import of Qdrant's client alone takes a second."""
 
 UPKEEP = ("consolidate", "prune", "digest", "hygiene", "reflect", "flush", "compact")
 REVIEW = ("approve", "reject")
-EDITS = ("remember", "forget", "edit", "supersede", "merge")
+EDITS = ("remember", "forget", "retract", "edit", "supersede", "merge")
 HELD = ("pin", "unpin", "block", "task", "procedure", "group")
 MODULES = {
     **dict.fromkeys(UPKEEP, "upkeep"),

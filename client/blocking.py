@@ -140,6 +140,7 @@ class BlockingMemory:
     mark_consolidated = _blocking(Edits.mark_consolidated)
     add_entry = _blocking(Edits.add_entry)
     evict_entry = _blocking(Edits.evict_entry)
+    retract_turn = _blocking(Edits.retract_turn)
     pin_entry = _blocking(Edits.pin_entry)
     unpin_entry = _blocking(Edits.unpin_entry)
     refresh_entry = _blocking(Edits.refresh_entry)

@@ -26,6 +26,7 @@ from ..schemas.edits.facts import FactEdited, FactForgotten, FactRemembered, Fac
 from ..schemas.edits.groups import GroupChanged
 from ..schemas.edits.procedures import ProcedureActivated, ProcedureChanged
 from ..schemas.edits.prospective import TaskChanged
+from ..schemas.edits.turns import TurnRetracted
 from ..schemas.edits.working import WorkingChanged
 from ..schemas.facts import FactState
 from ..schemas.groups import MemoryGroup
@@ -161,6 +162,13 @@ class Edits(ABC):
     async def mark_consolidated(self, /, episode_id: str, **fields: JsonValue) -> EpisodesMarked | Accepted:
         """Mark an episode as consolidated, so that no run reads it again."""
         return await self._edit(EpisodesMarked, "POST", _one("episodes", episode_id, "mark-consolidated"), fields)
+
+    # ------------------------------------------------------------------------------------------------ turns
+    async def retract_turn(self, /, session_id: str, turn_id: str, **fields: JsonValue) -> TurnRetracted | Accepted:
+        """Take a turn back: its messages, its episodes and its evidence of facts go. The turn has no effect if it
+        arrives again. Facts, tasks and episodes follow by the commands that the result names."""
+        path = f"/v1/turns/{quote(turn_id, safe='')}"
+        return await self._in_session(TurnRetracted, "DELETE", path, session_id, fields)
 
     # ------------------------------------------------------------------------------------------------ working set
     async def add_entry(self, /, session_id: str, content: str, **fields: JsonValue) -> WorkingChanged | Accepted:

@@ -21,10 +21,12 @@ from ..memory.policies import MemoryPolicy
 from ..memory.tenant_policies import TurnPolicies
 from ..schemas import ids
 from ..schemas.base import Contract
-from ..schemas.collections import FACTS, TURNS
+from ..schemas.cloudevents import rfc3339
+from ..schemas.collections import FACTS, LABELS, TURNS
 from ..schemas.errors import Transient
 from ..schemas.facts import FactUpdated, StoredFact
 from ..schemas.front_door.framing import peek
+from ..schemas.labels import TurnLabel
 from ..schemas.observations import Observation, Observed
 from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS, StageName, Topic, dead_letters_of, group_of
 from ..schemas.topics import TURNS as TURNS_TOPIC
@@ -37,9 +39,9 @@ from .record_reader import LoggedTurn, Sees, sees_all
 from .statement_outcomes import StatementOutcome, TurnFacts, statement_outcomes
 
 C = TypeVar("C", bound=Contract)
-TurnStage = Literal["unknown", "unread", "waiting", "refused", "observed", "reflected"]
+TurnStage = Literal["unknown", "unread", "waiting", "refused", "observed", "reflected", "retracted"]
 """Progress of a turn. `unread`: the observer has not reached it. `waiting`: the observer keeps it. `refused`: it is a
-dead letter."""
+dead letter. `retracted`: it was taken back; its words and statements are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +165,10 @@ class TurnTracer:
         if place is not None:
             places.add(place)
         facts = await self._facts(ref.tenant_id, [*records.values()], reads)
+        gone = await self._taken_back(ref, sorted(places))
         found = [
-            await self._outcome(
+            gone.get(place)
+            or await self._outcome(
                 ref,
                 place,
                 [each for each in messages if (each.user_id, each.session_id) == place],
@@ -241,6 +245,29 @@ class TurnTracer:
                 ceiling=ref.ceiling,
             ),
         )
+
+    async def _taken_back(
+        self, ref: TurnRef, places: Sequence[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], TurnOutcome]:
+        """Return the turns that were taken back, by user and session."""
+        if not places or not await self._store.exists(LABELS):
+            return {}
+        named = [ids.label_id(ids.session_key(ref.tenant_id, *each), ref.turn_id) for each in places]
+        found = await self._store.get(LABELS, tenant_id=ref.tenant_id, ids=named)
+        labels = [TurnLabel.from_payload(each.payload) for each in found.values()]
+        return {
+            (each.user_id, each.session_id): TurnOutcome(
+                each.user_id,
+                each.session_id,
+                each.turn_id,
+                (),
+                None,
+                stage="retracted",
+                why=f"the turn was taken back at {rfc3339(each.at)}",
+            )
+            for each in labels
+            if each.retracted
+        }
 
     async def _facts(self, tenant_id: str, seen: Sequence[_Seen], reads: BoundedLogReads) -> TurnFacts:
         """Read the facts with an observation of the turns as evidence, and the events that concern them."""

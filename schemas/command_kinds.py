@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from . import commands, erasures, imports, restore
 from .base import Contract
-from .edits import blocks, episodes, facts, groups, procedures, prospective, working
+from .edits import blocks, episodes, facts, groups, procedures, prospective, turns, working
 from .topics import COMMANDS, COMMANDS_SESSION, StageName
 
 Address = Literal["owner", "session"]
@@ -32,6 +32,9 @@ FACTS_IMPORT: Final = "facts.import"
 """Kind of a command with statements of another memory."""
 RESTORING: Final = frozenset((FACTS_IMPORT, "restore.owner", "restore.upkeep", "restore.session", RESTORE_LINKS))
 """Kinds of the commands of an import (docs/design/import.md)."""
+RETRACT_FACTS: Final = "facts.retract"
+RETRACT_EPISODES: Final = "episodes.retract"
+"""Kinds of the commands that `turn.retract` causes (docs/design/retraction.md)."""
 MemoryTier = Literal["episodic", "semantic", "digest"]
 
 
@@ -95,6 +98,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         ("blocks.detach", blocks.BlockAttach, blocks.BlockAttached),
         ("procedures.activate", procedures.ProcedureActivate, procedures.ProcedureActivated),
         ("procedures.deactivate", procedures.ProcedureActivate, procedures.ProcedureActivated),
+        ("turn.retract", turns.TurnRetract, turns.TurnRetracted),
         ("restore.session", restore.RecordsRestore, restore.RecordsRestored),
     ),
     *_kinds(
@@ -139,6 +143,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         ("groups.attach", groups.GroupAttach, groups.GroupChanged),
         ("groups.detach", groups.GroupAttach, groups.GroupChanged),
         ("groups.remove", groups.GroupRemove, groups.GroupChanged),
+        (RETRACT_FACTS, turns.FactsRetract, turns.FactsRetracted),
         ("restore.owner", restore.RecordsRestore, restore.RecordsRestored),
     ),
     *_kinds(
@@ -168,6 +173,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         (ERASE_UPKEEP, erasures.OwnerErase, None),
         ("procedures.define", procedures.ProcedureDefine, procedures.ProcedureChanged),
         ("procedures.remove", procedures.ProcedureRemove, procedures.ProcedureChanged),
+        (RETRACT_EPISODES, turns.EpisodesRetract, turns.EpisodesRetracted),
         ("restore.upkeep", restore.RecordsRestore, restore.RecordsRestored),
         (RESTORE_LINKS, restore.RecordsRestore, restore.RecordsRestored),
     ),

@@ -191,6 +191,12 @@ def session_trim_id(session: str, last_at: int) -> str:
     return _derive(f"command/sessions.trim/{session}/{last_at}")
 
 
+def retraction_command_id(owner: str, retraction: str) -> str:
+    """Derive the id of the command that takes a turn out of an owner's memory. `retraction`: id of the command that
+    causes it."""
+    return _derive(f"command/{owner}/retract/{encode(retraction)}")
+
+
 def kept_command_id(session: str, flush: str, n: int) -> str:
     """Derive the id of a command that creates episodes for a flush_important command; `flush` is the id of that
     command."""

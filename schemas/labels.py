@@ -22,4 +22,6 @@ class TurnLabel(Contract):
     """Indexes of the messages."""
     sensitivity: Sensitivity
     at: Instant
-    """Time of the observation."""
+    """Time of the observation, or of the retraction."""
+    retracted: bool = False
+    """True when the turn was taken back. Its messages are deleted when the label is applied."""

@@ -23,7 +23,7 @@ IDEMPOTENCY_KEY_MAX: Final = 128
 """Maximum length of an idempotency key, in code points."""
 
 
-RECORD_IDS: Final = ("fact_id", "episode_id", "entry_id", "task_id", "procedure_id")
+RECORD_IDS: Final = ("fact_id", "episode_id", "entry_id", "task_id", "procedure_id", "turn_id")
 """Id fields of arguments and results that the audit trail records."""
 
 

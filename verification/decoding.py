@@ -59,6 +59,7 @@ from .rows import (
     RecordedRow,
     Refusal,
     ResultRow,
+    TurnName,
     TurnRow,
 )
 
@@ -168,6 +169,7 @@ def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
         proposes=proposes,
         judges=judges,
         kept=_kept(found),
+        retracts=_retracted(found),
     )
 
 
@@ -202,6 +204,12 @@ def _kept(found: Command) -> tuple[str, ...]:
     except ValidationError:
         return ()
     return tuple(ids.episode_id(each.observation_id) for each in observations)
+
+
+def _retracted(found: Command) -> TurnName | None:
+    """Return the turn that a `turn.retract` command takes back."""
+    turn_id = found.args.get("turn_id") if found.kind == "turn.retract" else None
+    return (found.key, turn_id) if isinstance(turn_id, str) else None
 
 
 def observed(

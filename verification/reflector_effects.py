@@ -45,12 +45,13 @@ def observations_are_reflected(history: History, expected: Expected, findings: F
     """Check the records, events and episodes of every acknowledged observed turn."""
     dead_lettered = history.dead_lettered("reflector")
     changes = _Changes(history)
+    retracted = history.retracted_turns()
     stored = _Stored(history, expected)
     for turn, rows in history.observed.items():
         row = rows[0]
         recorded = history.recorded.get((row.owner_key, turn), [])
         refused = row.position in dead_lettered and not recorded  # a dead letter that was put back has effects
-        if not history.processed("reflector", row.position) or refused:
+        if not history.processed("reflector", row.position) or refused or turn in retracted:
             continue
         if history.keeps_effect([row], EPISODES_RECORDED.name, key=row.owner_key):
             findings.require(bool(recorded), f"{format_turn(turn)} was observed and not reflected", row.position)

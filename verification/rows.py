@@ -247,6 +247,8 @@ class CommandRow:
     """True when the proposals are a model's judgements of pending facts."""
     kept: tuple[str, ...] = ()
     """Ids of the episodes that an `episodes.keep` command makes."""
+    retracts: TurnName | None = None
+    """The turn that a `turn.retract` command takes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,6 +362,10 @@ class History:
     """Records and points of memstream that cannot be read, with the reason."""
 
     # ------------------------------------------------------------------------------------------------ queries
+    def retracted_turns(self) -> frozenset[TurnName]:
+        """Return the turns that were taken back. They may have no effect."""
+        return frozenset(each.retracts for each in self.commands if each.retracts is not None)
+
     def processed(self, stage: StageName, position: Position) -> bool:
         """Return whether the stage had acknowledged this record before the reading began."""
         committed = self.committed.get((stage, position.topic), ())

@@ -50,6 +50,7 @@ def _acknowledged(
 # ------------------------------------------------------------------------------------------------ observer
 def _observed(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], findings: Findings) -> None:
     dead_lettered = history.dead_lettered("observer")
+    retracted = history.retracted_turns()
     resent = {(row.name, row.digest) for row in history.turns if row.placed}
     waiting = 0
     for turn, rows in turns.items():
@@ -70,6 +71,8 @@ def _observed(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
             (letter.timestamp for row in placed for letter in dead_lettered.get(row.position, ())), default=None
         )
         if not placed or not history.keeps_effect(placed, OBSERVATIONS.name, key=placed[0].owner_key):
+            continue
+        if turn in retracted:
             continue
         for row in placed:
             if not history.processed("observer", row.position) or row.position in dead_lettered:
@@ -129,6 +132,7 @@ def _one_value(turn: TurnName, observed: Sequence[ObservedRow], findings: Findin
 # ------------------------------------------------------------------------------------------------ recorder
 def _verbatim(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], findings: Findings) -> None:
     dead_lettered = history.dead_lettered("recorder")
+    retracted = history.retracted_turns()
     stored: dict[TurnName, list[PointRow]] = defaultdict(list)
     for point in history.points.get(TURNS_COLLECTION, ()):
         stored[point.session_key, point.turn_id].append(point)
@@ -140,7 +144,7 @@ def _verbatim(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
         if not with_messages or not history.processed("recorder", with_messages[0].position):
             continue
         points = stored.get(turn, [])
-        if not points and _may_be_dropped(with_messages[0], history):
+        if not points and (turn in retracted or _may_be_dropped(with_messages[0], history)):
             continue
         first = next((point.turn_sha256 for point in points if point.index == 0), None)
         known = with_messages[:1] if history.is_complete(TURNS.name, turn[0]) else with_messages

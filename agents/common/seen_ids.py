@@ -20,6 +20,9 @@ class SeenIds(BaseModel):
 
     packed: str = ""
 
+    def __bool__(self) -> bool:
+        return bool(self.packed)
+
     def _hashes(self) -> bytes:
         return base64.b64decode(self.packed)
 

@@ -1,8 +1,9 @@
-"""Sensitivity labels of turns, applied to the session log.
+"""Labels of turns, applied to the session log: a sensitivity, or that the turn was taken back.
 
-The observer learns from the model that a message is secret. The recorder stores the message. The two stages work in any
-order. The observer writes the label before it reads the messages, and the recorder stores the messages before it reads
-the label. So the stage that reads last sees the write of the other stage and applies the label.
+The observer learns from the model that a message is secret, and from a command that a turn is taken back. The recorder
+stores the message. The two stages work in any order. The observer writes the label before it reads the messages, and
+the recorder stores the messages before it reads the label. So the stage that reads last sees the write of the other
+stage and applies the label.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ async def apply_labels(store: VectorStore, *, tenant_id: str, label_ids: Sequenc
 
 
 async def _apply(store: VectorStore, label: TurnLabel) -> None:
-    """Remove the messages' text from the windows of their neighbours, then set the messages' sensitivity.
+    """Remove the messages' text from the windows of their neighbours, then set the messages' sensitivity or delete
+    them.
 
     The windows are changed first. After a crash between the two steps, both steps are applied again.
     """
@@ -42,6 +44,9 @@ async def _apply(store: VectorStore, label: TurnLabel) -> None:
         return
     collection = next(iter(found.values())).collection or TURNS  # all messages of a turn are in one period
     await _leave_windows(store, label, messages)
+    if label.retracted:
+        await store.delete(collection, tenant_id=label.tenant_id, ids=list(found))
+        return
     for sensitivity in SENSITIVITIES:
         raised = [each for each in messages if at_least(each.sensitivity, label.sensitivity) == sensitivity]
         stale = [each.message_id for each in raised if each.sensitivity != sensitivity]
@@ -51,7 +56,8 @@ async def _apply(store: VectorStore, label: TurnLabel) -> None:
 
 
 async def _leave_windows(store: VectorStore, label: TurnLabel, messages: Sequence[StoredMessage]) -> None:
-    """Reduce the window of each neighbour with a lower sensitivity than the label to the neighbour's own text."""
+    """Reduce the windows of neighbours to the neighbours' own text: of each neighbour with a lower sensitivity than the
+    label, or of every neighbour of a turn that was taken back."""
     places = {each.session_place for each in messages if each.session_place is not None}
     beside = {place + step for place in places for step in (-1, 1)} - places
     if not beside:
@@ -68,7 +74,7 @@ async def _leave_windows(store: VectorStore, label: TurnLabel, messages: Sequenc
         each.id
         for each in found
         if each.payload.get("session_place") in beside
-        and label.sensitivity not in up_to(StoredMessage.from_payload(each.payload).sensitivity)
+        and (label.retracted or label.sensitivity not in up_to(StoredMessage.from_payload(each.payload).sensitivity))
     ]
     if readable:
         stored = await store.get(TURNS, tenant_id=label.tenant_id, ids=readable, with_dense=True)

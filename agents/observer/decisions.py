@@ -155,8 +155,11 @@ def edited(
     *,
     source: Source,
     now: datetime,
+    rows: Mapping[str, bytes] | None = None,
 ) -> Step:
-    """Return the decision that applies or refuses a manual edit, with its result."""
+    """Return the decision that applies or refuses a manual edit, with its result. `rows`: rows of waiting turns, which
+    are written first."""
+    before_rows = rows or {}
     error, applied = (edit.result, None) if isinstance(edit.result, ResultError) else (None, edit.result.to_payload())
     result = CommandResult(
         command_id=command.command_id,
@@ -174,11 +177,12 @@ def edited(
     )
     outcome = Outcome(
         source=source,
-        writes=projections if edit.writes is None else edit.writes,
-        records=(result_record(result, source=SOURCE, subject=command.key),),
+        writes=(*(projections if edit.writes is None else edit.writes), *edit.more_writes),
+        before=tuple(before_rows),
+        records=(*edit.records, result_record(result, source=SOURCE, subject=command.key)),
         tenant_id=command.tenant_id,
     )
-    return _decision(session, key, outcome)
+    return _decision(session, key, outcome, before=before_rows)
 
 
 def answered_again(before: SessionRow, key: str, command: Command, *, source: Source) -> Step:

@@ -28,7 +28,7 @@ from ..common.commanded_row import CommandedRow
 from ..common.handled_until import HandledUntil
 from ..common.seen_ids import SeenIds
 from ..common.session_ends import ENDS, TRIMS, timed_kind
-from ..common.stored_row import RowPart, StoredRow
+from ..common.stored_row import EPOCH_VERSION, RowPart, StoredRow
 from ..common.turn_routing import TurnReading
 
 WAITS: Final = "waits"
@@ -124,6 +124,8 @@ class SessionRow(CommandedRow):
     """Active procedures of the session."""
     seen: SeenIds = SeenIds()
     """The last 1 000 turn ids, including waiting turns and excluding dead letters."""
+    retracted: Annotated[SeenIds, Field(exclude_if=operator.not_)] = SeenIds()
+    """The last 1 000 turns that were taken back. They have no effect, also if they arrive later."""
     turns_until: Annotated[HandledUntil, Field(exclude_if=operator.not_)] = HandledUntil()
     """Marks that recognise redelivered turns, including refused and waiting turns, after `seen` dropped their ids."""
     refused: tuple[str, ...] = ()
@@ -153,6 +155,16 @@ class SessionRow(CommandedRow):
         """Return the row with the write time `at` in seconds. `indexed`: the expiry index also gets this time."""
         indexed_at = at if indexed else self.indexed_at
         return self.model_copy(update={"last_at": at, "indexed_at": indexed_at, "trims_at": self.trims_at or at})
+
+    @property
+    def has_ended(self) -> bool:
+        """True when the session has ended and the row only has its retracted turns."""
+        return bool(self.retracted) and not self.last_at
+
+    def remembering_retractions(self, epoch: int) -> SessionRow:
+        """Return the row of an ended session: its retracted turns, and the epoch of its next turns."""
+        version = EPOCH_VERSION if epoch else self.row_version
+        return SessionRow(row_version=version, epoch=epoch, retracted=self.retracted, indexed=self.indexed)
 
     def trimmed(self) -> SessionRow:
         """Return the row without its outcome, whose effects are all applied.

@@ -46,23 +46,32 @@ def session_in_epoch(sessions: Sessions, rows: Rows, key: str, partition: int) -
     return session.model_copy(update={"epoch": epochs.next, "turns": 0, "row_version": version})
 
 
-async def leave_epoch(session: SessionRow, rows: Rows, partition: int) -> None:
-    """Ensure that turns recorded after this row's deletion get a later epoch.
+async def leave_epoch(session: SessionRow, rows: Rows, partition: int) -> int:
+    """Ensure that turns recorded after this row's deletion get a later epoch. Return the epoch of new rows.
 
     The change is durable on return. Raises the errors of `Rows.put`.
     """
     epochs = SessionEpochs.read(rows.row(SESSION_EPOCHS, partition=partition))
     if epochs.next <= session.epoch:
-        await rows.put({SESSION_EPOCHS: epochs.above(session.epoch).to_bytes()}, partition=partition)
+        epochs = epochs.above(session.epoch)
+        await rows.put({SESSION_EPOCHS: epochs.to_bytes()}, partition=partition)
+    return epochs.next
 
 
-def ended(session: SessionRow, key: str, *, source: Source) -> StageDecision:
-    """Return the decision that first deletes the data that readers see, and then the session's row."""
+def ended(session: SessionRow, key: str, *, source: Source, epoch: int) -> StageDecision:
+    """Return the decision that first deletes the data that readers see, and then the session's row.
+
+    The row of a session with retracted turns stays, with the hashes of these turns only, because a retracted turn has
+    no effect even if it arrives years later. `epoch`: the epoch of its next turns.
+    """
     tenant_id = ids.split(key)[0]
     entries = tuple(entry.entry_id for entry in session.working.entries)
     working = (DeletePoints(collection=WORKING, tenant_id=tenant_id, ids=entries),) if entries else ()
     holdings = DeletePoints(collection=HOLDINGS, tenant_id=tenant_id, ids=(ids.holdings_id(key),))
-    return StageDecision(Outcome(source=source, writes=(*working, holdings), cleanup=(key,), tenant_id=tenant_id))
+    outcome = Outcome(source=source, writes=(*working, holdings), tenant_id=tenant_id)
+    if not session.retracted:
+        return StageDecision(outcome.model_copy(update={"cleanup": (key,)}))
+    return session.remembering_retractions(epoch).decision(key, outcome)
 
 
 def trimmed(session: SessionRow, key: str, *, source: Source) -> StageDecision:
@@ -107,7 +116,12 @@ async def send_to_old_rows(
 
     async def end(entry: str, key: str, last_at: int) -> None:
         raw = rows.row(key, partition=partition)
-        if raw is not None and not is_parked(raw) and not SessionRow.read(raw).waiting:
+        if raw is None or is_parked(raw):
+            return
+        row = SessionRow.read(raw)
+        if row.has_ended:
+            await rows.put({entry: None}, partition=partition)
+        elif not row.waiting:
             args = SessionEnd(last_at=last_at).to_payload()
             await send_durably(_command(END_SESSION, ids.session_end_id(key, last_at), key, args, now=now()))
 

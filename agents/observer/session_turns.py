@@ -34,6 +34,7 @@ def is_new(work: TurnEvent, record: Record, session: SessionRow) -> bool:
     turn_id = work.turn.turn_id
     return (
         turn_id not in session.seen
+        and turn_id not in session.retracted
         and refused_mark(turn_id, record.position.offset) not in session.refused
         and not session.turns_until.has(record)
     )

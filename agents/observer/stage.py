@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Literal
@@ -42,6 +42,7 @@ from ...schemas import ids
 from ...schemas.base import explain
 from ...schemas.command_kinds import END_SESSION, ERASE_SESSION, TRIM_SESSION
 from ...schemas.commands import CommandResult, ResultError, SessionEnd
+from ...schemas.edits.turns import TurnRetract
 from ...schemas.erasures import SessionErase
 from ...schemas.errors import OverBudget, Poison, TimedOut, Transient
 from ...schemas.outcomes import Outcome, OutRecord
@@ -74,6 +75,7 @@ from .erasure import erased_session
 from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, route_event
 from .evidence import confirm
 from .next_action import EventProgress, Surroundings, next_action
+from .retracted_turns import turn_traces, waiting_without_text
 from .rows import SessionRow, Sessions
 from .session_end import ended, leave_epoch, send_to_old_rows, session_in_epoch, trimmed
 from .session_turns import TurnReader, is_new
@@ -192,7 +194,7 @@ class Observer:
         progress = self._begin(work, record, rows, queued)
         is_edit = isinstance(work, SessionCommand) and work.command.kind in EDITS
         if isinstance(work, SessionCommand) and is_edit:
-            session, edited = self._edit(progress.session, work, record)
+            session, edited = await self._edit(progress.session, work, record, rows)
             if edited is not None:
                 yield edited
             progress = replace(progress, session=session)
@@ -247,7 +249,7 @@ class Observer:
         return EventProgress(session, new=new, requested=False, queued=behind)
 
     async def _end(self, work: SessionCommand, record: Record, rows: Rows) -> StageDecision | None:
-        """Delete the session's row if it is still old and no turn waits. The command gets no result."""
+        """End the session's row if it is still old and no turn waits. The command gets no result."""
         key, partition = work.session_key, record.position.partition
         try:
             seen_at = SessionEnd.from_payload(work.command.args).last_at
@@ -256,9 +258,9 @@ class Observer:
         session = self._sessions.of(rows, key)
         if rows.row(key) is None or session.waiting or not self._ends.is_old(session.last_at or seen_at, partition):
             return None
-        await leave_epoch(session, rows, partition)
+        epoch = await leave_epoch(session, rows, partition)
         self._metrics.counted("session_ended")
-        return ended(session, key, source=source_of(record, work.event_id))
+        return ended(session, key, source=source_of(record, work.event_id), epoch=epoch)
 
     async def _trim(self, work: SessionCommand, record: Record, rows: Rows) -> StageDecision | None:
         """Write the session's row without its outcome, whose effects are all applied. The command gets no result.
@@ -486,8 +488,8 @@ class Observer:
         source = source_of(record, work.event_id)
         return self._kept(decisions.sent_again(session, work.session_key, work.command, source=source))[1]
 
-    def _edit(
-        self, session: SessionRow, work: SessionCommand, record: Record
+    async def _edit(
+        self, session: SessionRow, work: SessionCommand, record: Record, rows: Rows
     ) -> tuple[SessionRow, StageDecision | None]:
         """Apply a manual edit, once. Refuse an edit whose outcome is too large for the table."""
         command, key, now = work.command, work.session_key, self._now()
@@ -499,10 +501,15 @@ class Observer:
             self._metrics.counted("duplicate")
             return self._kept(decisions.answered_again(session, key, command, source=source))
         policy = self._policies.of(command.tenant_id)
-        scope = SessionEditScope(command=command, session=session, policy=policy, secrets=self._secrets, now=now)
         args = edit_args(command, self._deployment.tiers)
+        scope = SessionEditScope(command=command, session=session, policy=policy, secrets=self._secrets, now=now)
+        waiting: Mapping[str, bytes] = {}
+        if isinstance(args, TurnRetract):
+            traces = await turn_traces(session, command, args.turn_id, store=self._store, calls=self._calls)
+            scope = replace(scope, traces=traces)
+            waiting = waiting_without_text(session, key, args.turn_id, rows)
         edit = SessionEditResult(args, session) if isinstance(args, ResultError) else EDITS[command.kind](args, scope)
-        step = decisions.edited(session, key, command, record, edit, source=source, now=now)
+        step = decisions.edited(session, key, command, record, edit, source=source, now=now, rows=waiting)
         if (size := len(step[1].row or b"")) > MAX_VALUE:
             edit = refused("too_large", f"the session would have {size} bytes; at most {MAX_VALUE} fit", scope)
             step = decisions.edited(session, key, command, record, edit, source=source, now=now)

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...memory.recall.context_windows import NEIGHBOURS, ContextWindow, WindowMessage, build_windows
-from ...schemas.outcomes import InsertPoints, NewWindows, Write
+from ...schemas import ids
+from ...schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, Write
 from ...schemas.working_set import StoredMessage
 from .message_points import Vectors, completed_window, message_point, search_text
 
@@ -65,7 +66,8 @@ def restored_writes(
     *,
     collection: str,
 ) -> tuple[Write, ...]:
-    """Return the writes: the missing messages, then the windows of the neighbours."""
+    """Return the writes: the missing messages, the windows of the neighbours, then the label of the turn. The turn may
+    have been taken back after the export."""
     own = {each.message_id for each in messages}
     points = tuple(message_point(each, windows.get(each.message_id), vectors) for each in messages)
     neighbours = [
@@ -77,4 +79,7 @@ def restored_writes(
         for each in around
         if each.message.message_id not in own and each.message.message_id in windows
     ]
-    return (InsertPoints(collection=collection, points=points), *neighbours)
+    first = messages[0]
+    session_key = ids.session_key(first.tenant_id, first.user_id, first.session_id)
+    label = ApplyLabels(tenant_id=first.tenant_id, ids=(ids.label_id(session_key, first.turn_id),))
+    return (InsertPoints(collection=collection, points=points), *neighbours, label)

@@ -23,8 +23,10 @@ from ...schemas.episodes import SUMMARY, StoredEpisode
 from ...schemas.observations import Observation
 from ...schemas.outcomes import DeletePoints, InsertPoints, OutPoint, Write
 from ...schemas.turns import Owner
+from ...streams.engine.decision import Rows
 from ...streams.engine.retry import Calls
 from .fact_overlay import Vector
+from .rows import is_retracted
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +154,26 @@ class Episodes:
         return EpisodeDecision(tuple(added), tuple(verdicts))
 
     async def from_summaries(
-        self, args: EpisodesRecord, *, tenant_id: str, owner: Owner, now: datetime
+        self, args: EpisodesRecord, *, rows: Rows, tenant_id: str, owner: Owner, now: datetime
     ) -> EpisodeDecision:
-        """Decide about summaries. No turn is summarised twice: the first summary of a turn is kept."""
+        """Decide about summaries. No turn is summarised twice: the first summary of a turn is kept.
+
+        A summary that includes a turn that was taken back is refused.
+        """
         added: list[StoredEpisode] = []
         verdicts: list[EpisodeVerdict] = []
         for proposal in args.summaries:
             episode = _build_summary(proposal, tenant_id=tenant_id, owner=owner, now=now)
-            if (refused := _refused(episode)) is not None:
+            if (refused := _refused(episode) or _refused_summary(episode, rows)) is not None:
                 verdicts.append(refused)
                 continue
             known = [*await self._summaries(episode), *added]
-            summarised = {turn for each in known if _session(each) == _session(episode) for turn in each.turn_ids}
+            summarised = {
+                turn
+                for each in known
+                if session_of_episode(each) == session_of_episode(episode)
+                for turn in each.turn_ids
+            }
             is_new = summarised.isdisjoint(episode.turn_ids)
             if is_new:
                 added.append(episode)
@@ -190,6 +200,14 @@ class Episodes:
 def _refused(episode: StoredEpisode) -> EpisodeVerdict | None:
     """Return a refusal when the episode is an instruction to the assistant, otherwise None."""
     if observed_rule(episode.subject, episode.content, episode.trust) is None:
+        return None
+    return EpisodeVerdict(episode_id=episode.episode_id, verdict="refused")
+
+
+def _refused_summary(episode: StoredEpisode, rows: Rows) -> EpisodeVerdict | None:
+    """Return a refusal when the summary includes a turn that was taken back, otherwise None."""
+    session = session_of_episode(episode)
+    if not any(is_retracted(rows, episode.owner_key, session, each) for each in episode.turn_ids):
         return None
     return EpisodeVerdict(episode_id=episode.episode_id, verdict="refused")
 
@@ -242,8 +260,9 @@ def build_episode(
     )
 
 
-def _session(episode: StoredEpisode) -> tuple[str, str]:
-    return episode.user_id, episode.session_id
+def session_of_episode(episode: StoredEpisode) -> str:
+    """Return the key of the session that an episode is from."""
+    return ids.session_key(episode.tenant_id, episode.user_id, episode.session_id)
 
 
 def _build_summary(proposal: SummaryProposal, *, tenant_id: str, owner: Owner, now: datetime) -> StoredEpisode:

@@ -14,9 +14,11 @@ from ...schemas.commands import Command, FactsApply, Verdict
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactCause, StoredFact
 from ...schemas.turns import Owner
-from .episodes import Episodes
+from ...streams.engine.decision import Rows
+from .episodes import Episodes, session_of_episode
 from .fact_changes import FactChange, FactChanger
 from .fact_overlay import Vector
+from .rows import is_retracted
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,20 @@ class AppliedProposals:
 
 
 async def apply(
-    command: Command, owner: Owner, args: FactsApply, *, facts: FactChanger, episodes: Episodes
+    command: Command, owner: Owner, args: FactsApply, *, rows: Rows, facts: FactChanger, episodes: Episodes
 ) -> AppliedProposals:
-    """Settle the proposals in order. Each proposal sees the changes of earlier proposals."""
+    """Settle the proposals in order. Each proposal sees the changes of earlier proposals.
+
+    An episode of a turn that was taken back is no source, because the command may be older than the retraction.
+    """
     named = (each for change in args.changes for each in change.source_episode_ids)
-    known = await episodes.of_owner(named, tenant_id=command.tenant_id, owner_key=owner.key(command.tenant_id))
+    owner_key = owner.key(command.tenant_id)
+    found = await episodes.of_owner(named, tenant_id=command.tenant_id, owner_key=owner_key)
+    known = {
+        each: episode
+        for each, episode in found.items()
+        if not is_retracted(rows, owner_key, session_of_episode(episode), episode.turn_id)
+    }
     vectors = await facts.embed(_texts(args.changes))
     await facts.overlay.by_ids(each for change in args.changes for each in _targets(change))
     verdicts: list[Verdict] = []

@@ -6,12 +6,14 @@ turn counted in a session's row is reflected.
 
 from __future__ import annotations
 
-from typing import Annotated
+import operator
+from typing import Annotated, Self
 
 from pydantic import Field
 
 from ...streams.engine.decision import Rows
 from ..common.commanded_row import CommandedRow
+from ..common.seen_ids import SeenIds
 from ..common.turn_numbers import HandledTurns
 
 Count = Annotated[int, Field(ge=0)]
@@ -31,6 +33,12 @@ class LedgerRow(CommandedRow):
 class ReflectedTurns(HandledTurns):
     """The turns of a session that are reflected for an owner."""
 
+    retracted: Annotated[SeenIds, Field(exclude_if=operator.not_)] = SeenIds()
+    """The last 1 000 turns that were taken back. Their observations have no effect."""
+
+    def with_retracted(self, turn_id: str) -> Self:
+        return self.model_copy(update={"retracted": self.retracted.add(turn_id)})
+
 
 def session_row_key(owner_key: str, session_key: str) -> str:
     """Return the row key. It has six parts; an owner key has three."""
@@ -40,3 +48,8 @@ def session_row_key(owner_key: str, session_key: str) -> str:
 def turns_of(rows: Rows, owner_key: str, session_key: str) -> ReflectedTurns:
     """Return the session's turns that were reflected for this owner."""
     return ReflectedTurns.load(rows, session_row_key(owner_key, session_key))
+
+
+def is_retracted(rows: Rows, owner_key: str, session_key: str, turn_id: str) -> bool:
+    """Return whether a turn of the session was taken back for this owner."""
+    return turn_id in turns_of(rows, owner_key, session_key).retracted

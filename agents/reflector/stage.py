@@ -209,11 +209,11 @@ class Reflector:
             case ResultError():
                 return self._refuse(command, owner_key, row, source, args)
             case FactsApply():
-                return await self._apply(command, args, owner_key, row, source)
+                return await self._apply(command, args, owner_key, row, rows, source)
             case FactReview():
                 return await self._review(command, args, owner_key, row, source)
             case EpisodesRecord() | EpisodesKeep():
-                return await self._add_episodes(command, args, owner_key, row, source)
+                return await self._add_episodes(command, args, owner_key, row, rows, source)
             case _:
                 return await self._edit(command, args, owner_key, row, rows, source)
 
@@ -230,12 +230,12 @@ class Reflector:
             return ResultError(code="invalid_args", message=explain(error)[:REASON_MAX])
 
     async def _apply(
-        self, command: Command, args: FactsApply, owner_key: str, row: LedgerRow, source: Source
+        self, command: Command, args: FactsApply, owner_key: str, row: LedgerRow, rows: Rows, source: Source
     ) -> StageDecision:
         """Apply proposals to the facts. Refuse proposals whose outcome is too large for the table."""
         assert command.owner is not None  # route refuses a command without an owner
         facts = self._facts(command.tenant_id, owner_key, cause=command.command_id)
-        applied = await apply(command, command.owner, args, facts=facts, episodes=self._episodes)
+        applied = await apply(command, command.owner, args, rows=rows, facts=facts, episodes=self._episodes)
         for verdict in applied.verdicts:
             self._metrics.counted(f"verdict_{verdict.verdict}")
         result = applied_result(
@@ -276,13 +276,21 @@ class Reflector:
         return row.model_copy(update={"changes": row.changes + len(reviewed.changes)}).decision(owner_key, outcome)
 
     async def _add_episodes(
-        self, command: Command, args: EpisodesRecord | EpisodesKeep, owner_key: str, row: LedgerRow, source: Source
+        self,
+        command: Command,
+        args: EpisodesRecord | EpisodesKeep,
+        owner_key: str,
+        row: LedgerRow,
+        rows: Rows,
+        source: Source,
     ) -> StageDecision:
         """Add summaries or entries of a working set that are not yet episodes."""
         assert command.owner is not None  # route refuses a command without an owner
         tenant_id, now = command.tenant_id, self._now()
         if isinstance(args, EpisodesRecord):
-            new = await self._episodes.from_summaries(args, tenant_id=tenant_id, owner=command.owner, now=now)
+            new = await self._episodes.from_summaries(
+                args, rows=rows, tenant_id=tenant_id, owner=command.owner, now=now
+            )
         else:
             new = await self._episodes.from_working_set(args, tenant_id=tenant_id, owner=command.owner, now=now)
         new = replace(new, episodes=tuple(self._labelled(each) for each in new.episodes))
@@ -318,6 +326,7 @@ class Reflector:
             episodes=self._episodes,
             recorded_episodes=row.episodes,
             rows=rows,
+            sessions=self._sessions,
             store=self._store,
             calls=self._calls,
             embed=facts.embed,

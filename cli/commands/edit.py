@@ -1,4 +1,4 @@
-"""`memstream remember|forget|edit|supersede|merge`: change facts and episodes by hand."""
+"""`memstream remember|forget|retract|edit|supersede|merge`: change facts, episodes and turns by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import get_args
 import click
 
 from ...schemas.base import Contract
-from ...schemas.edits import episodes, facts
+from ...schemas.commands import SessionRef
+from ...schemas.edits import episodes, facts, turns
 from ...schemas.episodes import Episode
 from ...schemas.facts import Fact
 from ...schemas.observations import Category
@@ -145,6 +146,32 @@ def forget(
 def _offers_restore(answer: EditAnswer) -> bool:
     result = answer.result
     return isinstance(result, facts.FactForgotten) and any(each.why == "not_asked" for each in result.still_closed)
+
+
+@click.command()
+@click.argument("turn_id")
+@options.tenant
+@click.option("--user", type=options.GIVEN_ID, required=True, help="The user of the session.")
+@options.session
+@options.reason
+@options.as_json
+@pass_context
+def retract(
+    context: CommandContext, turn_id: str, tenant: str, user: str, session: str, reason: str, as_json: bool
+) -> None:
+    """Take a turn back: its messages are deleted, its episodes end, and facts lose its evidence.
+
+    A fact without other evidence is invalidated, and a task of the turn is cancelled. The turn has no effect if it
+    arrives again. Memory need not know the turn. Exit 1 if it is not applied within 60 s.
+    """
+    args = options.checked(lambda: turns.TurnRetract.model_validate({"turn_id": turn_id, "reason": reason}))
+    target = EditTarget(tenant, session=SessionRef(user_id=user, session_id=session))
+
+    async def work() -> EditAnswer:
+        async with edit_session(context.settings, context.policy, purpose="retract") as opened:
+            return await opened.send_all("turn.retract", args, target)
+
+    tell(run(work()), as_json=as_json)
 
 
 @click.command()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+
+from pydantic import JsonValue
 
 from ...memory.policies import MemoryPolicy
 from ...recall.record_reader import RecordReader
@@ -13,6 +16,7 @@ from ...schemas.command_kinds import command_kind
 from ...schemas.episodes import Episode
 from ...schemas.facts import Fact
 from ...schemas.tools import TRACE_PREFIX
+from ...schemas.topics import RESULTS
 from ...streams.senders.commands import CommandSender
 from ...tools.audit_topic import AuditPublisher
 from ...tools.editor import EditAnswer, EditRefused, EditTarget, MemoryEditor
@@ -51,6 +55,32 @@ class EditSession:
         except EditRefused as refused:
             raise CommandFailed(Exit.PARTLY, str(refused)) from None
 
+    async def send_all(self, kind: str, args: Contract, target: EditTarget) -> EditAnswer:
+        """Send an edit, and wait also for the commands that it causes, at most 60 s. Raises CommandFailed (exit 1)."""
+        start = dict(enumerate(await self.ports.log.ends(RESULTS.name)))
+        answer = await self.send(kind, args, target)
+        caused = () if answer.result is None else _caused(answer.result.to_payload())
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._results(caused, start)
+        except TimeoutError:
+            message = f"memory has not applied all of it within {PATIENCE:.0f} s; the commands wait in the log"
+            raise CommandFailed(Exit.PARTLY, message) from None
+        return answer
+
+    async def _results(self, caused: tuple[str, ...], start: Mapping[int, int]) -> None:
+        """Wait for the results of these commands, and of the commands that they cause."""
+        missing = set(caused)
+        if not missing:
+            return
+        async with aclosing(CommandSender(self.ports.log, "edit").results(start)) as results:
+            async for result in results:
+                if result.command_id in missing:
+                    missing |= {*_caused(result.result or {})}
+                    missing.remove(result.command_id)
+                    if not missing:
+                        return
+
     async def record(self, tenant: str, given: str) -> Fact | Episode:
         """Return the fact or episode with this id. Raises CommandFailed (exit 1) if there is none."""
         record_id = given.removeprefix(TRACE_PREFIX)
@@ -63,6 +93,13 @@ class EditSession:
                 "`memstream show facts` and `show episodes` have ids",
             )
         return found if found is not None else episode  # type: ignore[return-value]
+
+
+def _caused(result: Mapping[str, JsonValue]) -> tuple[str, ...]:
+    """Return the ids of the commands that a result names."""
+    named = result.get("command_ids") or []
+    assert isinstance(named, list)  # by the contracts of results
+    return tuple(str(each) for each in (*named, result.get("command_id")) if each is not None)
 
 
 @asynccontextmanager

@@ -39,12 +39,18 @@ def erase_fact(fact: StoredFact, now: datetime) -> Transition:
 
 
 def without_evidence(
-    fact: StoredFact, is_erased: Callable[[Evidence], bool], episode_ids: frozenset[str], stamp: Stamp
+    fact: StoredFact,
+    is_erased: Callable[[Evidence], bool],
+    episode_ids: frozenset[str],
+    stamp: Stamp,
+    *,
+    reason: str = "evidence was erased",
+    decision: Decision = _DECISION,
 ) -> Transition | None:
-    """Return a shared fact without the evidence of an erased user, or None if it has no other evidence.
+    """Return a fact without this evidence, or None if it has no other evidence.
 
     `episode_ids`: deleted episodes, which the fact must not name any more. The event has no `before`, because the
-    earlier version has the user's quotes.
+    earlier version has the quotes.
     """
     kept = tuple(each for each in fact.evidence if not is_erased(each))
     if not kept:
@@ -59,4 +65,4 @@ def without_evidence(
             "applied": (*fact.applied, stamp.cause)[-APPLIED_KEPT:],
         }
     )
-    return Transition("updated", changed, None, "evidence was erased", _DECISION)
+    return Transition("updated", changed, None, reason, decision)

@@ -1,14 +1,21 @@
-"""Retractions: the facts that a user asks in the conversation to forget; pure."""
+"""Retractions: facts that a user asks in the conversation to forget, and facts of a turn that is taken back; pure."""
 
 from __future__ import annotations
 
-from ...schemas.facts import Decision
+from collections.abc import Callable
+from typing import Final
+
+from ...schemas.facts import Decision, Evidence, StoredFact
 from ..policies import MemoryPolicy
 from .conflict import Neighbours, equivalent_rows
+from .erasures import without_evidence
 from .statements import Statement
-from .transitions import READABLE, Stamp, Transition, forget
+from .transitions import READABLE, REVIEWED, Stamp, Transition, forget, invalidate
 
 STAGE = "retraction"
+TAKEN_BACK: Final = "its turn was taken back"
+BELIEVED: Final = (*READABLE, *REVIEWED, "superseded")
+"""States of rows that a read or a review returns."""
 
 
 def retract(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> tuple[Transition, ...]:
@@ -21,3 +28,20 @@ def retract(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: 
     rows = {row.fact_id: row for row in same if row is not None and row.state in READABLE}
     decision = Decision(stage=STAGE)
     return tuple(forget(row, stamp, reason="the user asked to forget it", decision=decision) for row in rows.values())
+
+
+def retract_evidence(
+    fact: StoredFact, is_of_turn: Callable[[Evidence], bool], episode_ids: frozenset[str], stamp: Stamp, *, reason: str
+) -> Transition | None:
+    """Return the change of a fact when a turn is taken back, or None without a change.
+
+    A fact without other evidence is invalidated, and keeps the evidence. A superseded fact is invalidated, too, because
+    a read of the past returns it. `episode_ids`: episodes of the turn.
+    """
+    if not any(map(is_of_turn, fact.evidence)):
+        return None
+    why, decision = reason or TAKEN_BACK, Decision(stage=STAGE)
+    left = without_evidence(fact, is_of_turn, episode_ids, stamp, reason=why, decision=decision)
+    if left is not None or fact.state not in BELIEVED:
+        return left
+    return invalidate(fact, stamp, reason=why, decision=decision)

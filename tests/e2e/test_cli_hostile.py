@@ -80,6 +80,7 @@ WITH_STAGES = (
     ("remember", TEXT, *USER),
     ("forget", "fact", *TENANT),
     ("forget", "fact", *TENANT, "--because", "wrong", "--no-restore"),
+    ("retract", "turn", *TENANT, "--user", "u", "--session", "s"),
     ("edit", "fact", *TENANT, "--content", TEXT),
     ("supersede", "fact", TEXT, *TENANT),
     ("merge", "fact", "another", *TENANT),

@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from ....schemas.base import REASON_MAX, Contract, explain
-from ....schemas.command_kinds import command_kind
+from ....schemas.command_kinds import RETRACT_EPISODES, command_kind
 from ....schemas.commands import Command, ResultError
 from . import episodes, procedures, restore
 from .scope import UpkeepEdit
@@ -20,6 +20,7 @@ EDITS: Final[Mapping[str, UpkeepEdit]] = {
     "episodes.mark_consolidated": episodes.mark_consolidated,
     "procedures.define": procedures.define,
     "procedures.remove": procedures.remove,
+    RETRACT_EPISODES: episodes.retract,
     "restore.upkeep": restore.restore,
 }
 

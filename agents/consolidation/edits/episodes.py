@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
+from qdrant_client import models
 
+from ....adapters.ports import Payload
+from ....adapters.vectors.conditions import equals, is_empty
 from ....memory.facts.trust_order import TRUST, outranks
 from ....memory.secrets.secret_filter import at_least
 from ....memory.trust.rendered_text import find_unsafe_text
 from ....schemas import ids
 from ....schemas.base import CONTENT_MAX, TAGS_MAX
 from ....schemas.cloudevents import rfc3339
-from ....schemas.collections import EPISODES
+from ....schemas.collections import ARCHIVE, DIGESTS, EPISODES
 from ....schemas.edits.episodes import (
     EpisodeEdit,
     EpisodeEdited,
@@ -22,9 +25,10 @@ from ....schemas.edits.episodes import (
     EpisodesMerge,
     EpisodesMerged,
 )
-from ....schemas.episodes import Episode, StoredEpisode
+from ....schemas.edits.turns import EpisodesRetract, EpisodesRetracted
+from ....schemas.episodes import SUMMARY, Episode, StoredEpisode
 from ....schemas.facts import Trust
-from ....schemas.outcomes import OutPoint, PutPoints, SetFields, Write
+from ....schemas.outcomes import DeletePoints, OutPoint, PutPoints, SetFields, Write
 from ....schemas.turns import SENSITIVITIES
 from .scope import UpkeepEditResult, UpkeepEditScope, refused
 
@@ -108,6 +112,55 @@ async def mark_consolidated(args: EpisodesMark, scope: UpkeepEditScope) -> Upkee
     marked = tuple(each for each in dict.fromkeys(args.episode_ids) if known[each].consolidated_at is None)
     writes = (_set(marked, {"consolidated_at": rfc3339(scope.now)}, scope),) if marked else ()
     return UpkeepEditResult(result=EpisodesMarked(episode_ids=marked), writes=writes)
+
+
+async def retract(args: EpisodesRetract, scope: UpkeepEditScope) -> UpkeepEditResult:
+    """Delete the episodes of a turn that was taken back, the summaries that include it, their archived texts, and the
+    digest if it may contain the turn."""
+    gone = await _of_turn(args, scope)
+    store, calls, tenant_id = scope.reader.store, scope.reader.calls, scope.command.tenant_id
+    writes: list[Write] = [_set(gone, {"deleted_at": rfc3339(scope.now)}, scope)] if gone else []
+    if gone and await calls.call("store", lambda: store.exists(ARCHIVE)):
+        archived = tuple(map(ids.archive_id, gone))
+        writes.append(DeletePoints(collection=ARCHIVE, tenant_id=tenant_id, ids=archived))
+    digest_id = ids.digest_id(scope.owner_key)
+    has_digest = False
+    if (gone or args.facts) and await calls.call("store", lambda: store.exists(DIGESTS)):
+        has_digest = bool(await calls.call("store", lambda: store.get(DIGESTS, tenant_id=tenant_id, ids=(digest_id,))))
+    if has_digest:
+        writes.append(DeletePoints(collection=DIGESTS, tenant_id=tenant_id, ids=(digest_id,)))
+    return UpkeepEditResult(result=EpisodesRetracted(episodes=len(gone), digest=has_digest), writes=tuple(writes))
+
+
+async def _of_turn(args: EpisodesRetract, scope: UpkeepEditScope) -> tuple[str, ...]:
+    """Return the ids of the turn's episodes that are not deleted, and of the summaries that include the turn."""
+    store, calls, tenant_id = scope.reader.store, scope.reader.calls, scope.command.tenant_id
+    if not await calls.call("store", lambda: store.exists(EPISODES)):
+        return ()
+    of_session: list[models.Condition] = [
+        equals("owner_key", scope.owner_key),
+        equals("user_id", args.user_id),
+        equals("session_id", args.session_id),
+        is_empty("deleted_at"),
+        models.Filter(should=[equals("turn_id", args.turn_id), equals("tags", SUMMARY)]),
+    ]
+    found = await calls.call(
+        "store",
+        lambda: store.select(
+            EPISODES,
+            tenant_id=tenant_id,
+            where=models.Filter(must=of_session),
+            fields=("turn_id", "turn_ids", "command_id"),
+        ),
+    )
+    return tuple(each.id for each in found if _is_of_turn(each.payload, args.turn_id))
+
+
+def _is_of_turn(payload: Payload, turn_id: str) -> bool:
+    """Return whether an episode is from the turn. The `turn_id` of an episode that a command added matches no turn."""
+    turns = payload.get("turn_ids")
+    included = isinstance(turns, list) and turn_id in turns
+    return payload.get("command_id") is None and (included or payload.get("turn_id") == turn_id)
 
 
 async def _episodes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from . import blocks, restore, working_set
+from . import blocks, restore, retraction, working_set
 from .scope import SessionEdit
 
 EDITS: Final[Mapping[str, SessionEdit]] = {
@@ -24,5 +24,6 @@ EDITS: Final[Mapping[str, SessionEdit]] = {
     "blocks.detach": blocks.detach,
     "procedures.activate": blocks.activate,
     "procedures.deactivate": blocks.deactivate,
+    "turn.retract": retraction.retract,
     "restore.session": restore.restore,
 }

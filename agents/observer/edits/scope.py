@@ -11,9 +11,17 @@ from ....memory.policies import MemoryPolicy
 from ....memory.secrets.secret_filter import SecretFilter
 from ....schemas.base import Contract
 from ....schemas.commands import Command, ResultError
-from ....schemas.outcomes import Write
+from ....schemas.outcomes import OutRecord, Write
 from ....schemas.turns import Owner
 from ..rows import SessionRow
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTraces:
+    """The traces of a turn in the store: the number of its messages, and the owners that may have a record of it."""
+
+    messages: int = 0
+    owners: tuple[Owner, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +33,8 @@ class SessionEditScope:
     policy: MemoryPolicy
     secrets: SecretFilter
     now: datetime
+    traces: TurnTraces = TurnTraces()
+    """For turn.retract: the traces of the turn."""
 
     def may_hold(self, owner: Owner) -> bool:
         """Return whether the session may hold blocks of this owner. Blocks of other users are not allowed."""
@@ -40,6 +50,10 @@ class SessionEditResult:
     session: SessionRow
     writes: tuple[Write, ...] | None = None
     """The writes of a restore, which keeps the times of its records. None: they follow from the session."""
+    more_writes: tuple[Write, ...] = ()
+    """Writes besides those that follow from the session."""
+    records: tuple[OutRecord, ...] = ()
+    """Records that are sent before the result."""
 
 
 SessionEdit = Callable[[Any, SessionEditScope], SessionEditResult]

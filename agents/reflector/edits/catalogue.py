@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from . import blocks, episodes, facts, groups, imported, restore, tasks
+from ....schemas.command_kinds import RETRACT_FACTS
+from . import blocks, episodes, facts, groups, imported, restore, retraction, tasks
 from .scope import OwnerEdit
 
 EDITS: Final[Mapping[str, OwnerEdit]] = {
@@ -31,5 +32,6 @@ EDITS: Final[Mapping[str, OwnerEdit]] = {
     "groups.attach": groups.attach,
     "groups.detach": groups.detach,
     "groups.remove": groups.remove,
+    RETRACT_FACTS: retraction.retract,
     "restore.owner": restore.restore,
 }

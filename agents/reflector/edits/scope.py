@@ -18,6 +18,7 @@ from ....schemas.outcomes import OutRecord, Write
 from ....schemas.turns import Owner
 from ....streams.engine.decision import Rows
 from ....streams.engine.retry import Calls
+from ...common.handled_sessions import HandledSessions
 from ..episodes import Episodes
 from ..fact_changes import FactChange, FactChanger
 from ..fact_overlay import Vector
@@ -38,6 +39,7 @@ class OwnerEditScope:
     recorded_episodes: int
     """Number of episodes ever recorded for the owner."""
     rows: Rows
+    sessions: HandledSessions
     store: VectorStore
     calls: Calls
     embed: Callable[[Sequence[str]], Awaitable[Mapping[str, Vector]]]

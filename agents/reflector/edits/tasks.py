@@ -54,7 +54,7 @@ async def finish(args: TaskRef, scope: OwnerEditScope) -> OwnerEditResult:
     if task.state in ("done", "cancelled"):
         return OwnerEditResult(result=TaskChanged(task_id=task.task_id, state=task.state, changed=False))
     timers = TaskTimers.of(scope.rows, scope.owner_key).remove(task.task_id)
-    return _changed(_in_state(task, state, args.reason, scope), scope, timers)
+    return _changed(task_in_state(task, state, args.reason, scope), scope, timers)
 
 
 async def tell_due(args: TaskDueNow, scope: OwnerEditScope) -> OwnerEditResult:
@@ -65,7 +65,7 @@ async def tell_due(args: TaskDueNow, scope: OwnerEditScope) -> OwnerEditResult:
     if task.state != "open" or task.due_at != args.due_at:
         return OwnerEditResult(result=TaskChanged(task_id=task.task_id, state=task.state, changed=False))
     timers = TaskTimers.of(scope.rows, scope.owner_key).remove(task.task_id)
-    due = _in_state(task, "due", "", scope)
+    due = task_in_state(task, "due", "", scope)
     edit = _changed(due, scope, timers)
     return replace(edit, records=(task_due(due, at=scope.now),))
 
@@ -84,7 +84,8 @@ def _changed(task: StoredTask, scope: OwnerEditScope, timers: TaskTimers) -> Own
     )
 
 
-def _in_state(task: StoredTask, state: TaskState, reason: str, scope: OwnerEditScope) -> StoredTask:
+def task_in_state(task: StoredTask, state: TaskState, reason: str, scope: OwnerEditScope) -> StoredTask:
+    """Return the task's next version, in another state."""
     return task.model_copy(
         update={"state": state, "reason": reason, "version": task.version + 1, "updated_at": scope.now}
     )
