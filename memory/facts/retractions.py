@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from ...schemas.facts import Decision, Evidence, StoredFact
@@ -42,6 +43,6 @@ def retract_evidence(
         return None
     why, decision = reason or TAKEN_BACK, Decision(stage=STAGE)
     left = without_evidence(fact, is_of_turn, episode_ids, stamp, reason=why, decision=decision)
-    if left is not None or fact.state not in BELIEVED:
-        return left
-    return invalidate(fact, stamp, reason=why, decision=decision)
+    if left is not None:
+        return replace(left, before=fact)
+    return invalidate(fact, stamp, reason=why, decision=decision) if fact.state in BELIEVED else None

@@ -118,24 +118,32 @@ async def retract(args: EpisodesRetract, scope: UpkeepEditScope) -> UpkeepEditRe
     """Delete the episodes of a turn that was taken back, the summaries that include it, their archived texts, and the
     digest if it may contain the turn."""
     gone = await _of_turn(args, scope)
+    tenant_id, digest_id = scope.command.tenant_id, ids.digest_id(scope.owner_key)
+    writes: list[Write] = []
+    if gone:
+        writes.append(_set(gone, {"deleted_at": rfc3339(scope.now)}, scope))
+        archived = await _stored(ARCHIVE, [ids.archive_id(each) for each in gone], scope)
+        writes += [DeletePoints(collection=ARCHIVE, tenant_id=tenant_id, ids=archived)] if archived else []
+    digest = await _stored(DIGESTS, [digest_id], scope) if gone or args.facts else ()
+    writes += [DeletePoints(collection=DIGESTS, tenant_id=tenant_id, ids=digest)] if digest else []
+    result = EpisodesRetracted(episodes=len(gone), digest=bool(digest))
+    return UpkeepEditResult(result=result, writes=tuple(writes))
+
+
+async def _stored(collection: str, wanted: Sequence[str], scope: UpkeepEditScope) -> tuple[str, ...]:
+    """Return the ids of the records that the store has."""
     store, calls, tenant_id = scope.reader.store, scope.reader.calls, scope.command.tenant_id
-    writes: list[Write] = [_set(gone, {"deleted_at": rfc3339(scope.now)}, scope)] if gone else []
-    if gone and await calls.call("store", lambda: store.exists(ARCHIVE)):
-        archived = tuple(map(ids.archive_id, gone))
-        writes.append(DeletePoints(collection=ARCHIVE, tenant_id=tenant_id, ids=archived))
-    digest_id = ids.digest_id(scope.owner_key)
-    has_digest = False
-    if (gone or args.facts) and await calls.call("store", lambda: store.exists(DIGESTS)):
-        has_digest = bool(await calls.call("store", lambda: store.get(DIGESTS, tenant_id=tenant_id, ids=(digest_id,))))
-    if has_digest:
-        writes.append(DeletePoints(collection=DIGESTS, tenant_id=tenant_id, ids=(digest_id,)))
-    return UpkeepEditResult(result=EpisodesRetracted(episodes=len(gone), digest=has_digest), writes=tuple(writes))
+    exists = await calls.call("store", lambda: store.exists(collection))
+    if not exists:
+        return ()
+    return tuple(await calls.call("store", lambda: store.get(collection, tenant_id=tenant_id, ids=wanted)))
 
 
 async def _of_turn(args: EpisodesRetract, scope: UpkeepEditScope) -> tuple[str, ...]:
     """Return the ids of the turn's episodes that are not deleted, and of the summaries that include the turn."""
     store, calls, tenant_id = scope.reader.store, scope.reader.calls, scope.command.tenant_id
-    if not await calls.call("store", lambda: store.exists(EPISODES)):
+    exists = await calls.call("store", lambda: store.exists(EPISODES))
+    if not exists:
         return ()
     of_session: list[models.Condition] = [
         equals("owner_key", scope.owner_key),
