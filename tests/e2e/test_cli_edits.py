@@ -54,6 +54,31 @@ def test_a_fact_is_remembered_reworded_replaced_and_forgotten(memstream: InProce
     assert memstream("verify").code == 0
 
 
+def test_a_turn_is_taken_back(memstream: InProcess) -> None:
+    turns = [
+        {"tenant_id": "acme", "user_id": "u1", "session_id": "s1", "turn_id": f"t{n}",
+         "messages": [{"role": "user", "content": said}]}
+        for n, said in enumerate(("I work at Stripe.", "I live in Rome."))
+    ]  # fmt: skip
+    sent = memstream("produce", "-", input="".join(json.dumps(each) + "\n" for each in turns))
+    assert sent.code == 0, sent.err
+    until = time.monotonic() + WITHIN
+    while len(rows(memstream("show", "facts", *OF_U1, "--json"))) < 2:
+        assert time.monotonic() < until
+        memstream("task", "add", "Anything", *OF_U1, "--condition", "ever")  # the stages run while it is added
+    first = done(memstream("retract", "t0", *IN_S1, "--reason", "a joke", "--json"))
+    assert (first["retracted"], first["messages"], first["entries"]) == (True, 1, 1)
+    assert [each["content"] for each in rows(memstream("show", "facts", *OF_U1, "--json"))] == ["Lives in Rome"]
+    assert [each["content"] for each in rows(memstream("show", "episodes", *OF_U1, "--json"))] == ["Lives in Rome"]
+    assert [each["turn_id"] for each in rows(memstream("show", "turns", *OF_U1, "--json"))] == ["t1"]
+    told = memstream("trace", "--turn", "t0", "--tenant", "acme").out
+    assert "taken back" in told
+    assert "Stripe" not in told
+    again = done(memstream("retract", "t0", *IN_S1, "--json"))
+    assert (again["retracted"], again["messages"], again["entries"]) == (False, 0, 0)
+    assert memstream("verify").code == 0
+
+
 def test_episodes_are_merged_and_forgotten(memstream: InProcess) -> None:
     ids = [
         done(memstream("remember", text, *OF_U1, "--episode", "--json"))["episode_id"]
@@ -116,6 +141,8 @@ def test_a_group_shares_with_its_members(memstream: InProcess) -> None:
         (("procedure", "define", "Deploy", *OF_U1), 2, "trigger"),
         (("group", "attach", "team", "--tenant", "acme", "--member", "u2"), 2, "write user:ID or agent:ID"),
         (("pin", "nothing", *IN_S1), 1, "has no entry nothing"),
+        (("retract", "t1", *OF_U1), 2, "--session"),
+        (("retract", "t" * 129, *IN_S1), 2, "turn_id"),
     ],
 )
 def test_what_is_wrong_is_told(memstream: InProcess, arguments: tuple[str, ...], code: int, says: str) -> None:

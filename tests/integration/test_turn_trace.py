@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -16,16 +16,17 @@ from memstream.memory.policies import MemoryPolicy
 from memstream.recall.bounded_log_reads import LogPolicy
 from memstream.recall.turn_trace import TurnOutcome, TurnRef, TurnTracer
 from memstream.schemas import ids
-from memstream.schemas.collections import FACTS
+from memstream.schemas.collections import FACTS, LABELS
 from memstream.schemas.errors import Poison
 from memstream.schemas.facts import StoredFact
+from memstream.schemas.labels import TurnLabel
 from memstream.schemas.observations import Observation, ObservedBy, RefusedStatement, RefusedStatements
 from memstream.schemas.topics import FACTS_UPDATED, OBSERVATIONS, TURNS, dead_letters_of, group_of
 from memstream.streams.engine.dead_letters import dead_letter
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.port import Record, TopicSpec
 from tests.support.api_server import app_over, called, entry
-from tests.support.record_builders import observation, observed, stored_fact
+from tests.support.record_builders import NOW, observation, observed, stored_fact
 
 LETTERS = dead_letters_of(TURNS)
 SESSION = ids.session_key("acme", "u1", "s1")
@@ -38,9 +39,13 @@ class FactsOnly:
 
     def __init__(self) -> None:
         self.facts: list[StoredFact] = []
+        self.labels: dict[str, TurnLabel] = {}
 
     async def exists(self, collection: str) -> bool:
-        return collection == FACTS
+        return collection in (FACTS, LABELS)
+
+    async def get(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> dict[str, StoredPoint]:
+        return {each: StoredPoint(each, self.labels[each].to_payload()) for each in ids if each in self.labels}
 
     async def select(self, collection: str, **asked: Any) -> list[StoredPoint]:
         return [StoredPoint(each.fact_id, each.to_payload()) for each in self.facts]
@@ -106,6 +111,30 @@ async def test_the_stages_of_a_turn(world: World) -> None:
     assert await world.stage() == "observed"
     await world.handled("reflector", OBSERVATIONS.name, 1)
     assert await world.stage() == "reflected"
+
+
+async def test_a_turn_that_was_taken_back_is_retracted(world: World) -> None:
+    await world.sent()
+    await world.observed(observation())
+    label_id = ids.label_id(ids.session_key("acme", "u1", "s1"), "t1")
+    label = TurnLabel(
+        label_id=label_id,
+        tenant_id="acme",
+        user_id="u1",
+        session_id="s1",
+        turn_id="t1",
+        messages=(0,),
+        sensitivity="secret",
+        at=NOW,
+    )
+    world.facts.labels[label_id] = label
+    assert await world.stage() == "observed", "a label of a secret"
+    world.facts.labels[label_id] = label.model_copy(update={"retracted": True})
+    found = await world.turn()
+    assert found is not None
+    assert (found.stage, found.messages) == ("retracted", ())
+    assert found.why.startswith("the turn was taken back at ")
+    assert "Stripe" not in repr(found)
 
 
 async def test_a_dead_letter_is_refused_until_the_turn_is_sent_again(world: World) -> None:

@@ -15,16 +15,27 @@ from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.vectors.conditions import equals
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.periods.period_store import PeriodStore
-from memstream.schemas.collections import LABELS, TURNS, WORKING
+from memstream.schemas import ids
+from memstream.schemas.cloudevents import RESTORED_HEADER
+from memstream.schemas.collections import DIGESTS, LABELS, TASKS, TURNS, WORKING
 from memstream.schemas.command_kinds import RETRACT_EPISODES, RETRACT_FACTS
 from memstream.schemas.commands import Command, CommandResult
+from memstream.schemas.restore import TurnToRestore
 from memstream.schemas.topics import COMMANDS, RESULTS
+from memstream.schemas.topics import TURNS as TURNS_TOPIC
+from memstream.schemas.turns import Owner
+from memstream.schemas.working_set import StoredMessage
 from memstream.streams.engine.crash_points import Step
 from memstream.streams.log.port import Record
+from tests.stages.test_sessions_end import after, due, index_rows, numbers, told
+from tests.stages.test_summaries_recorded import record as summarised
+from tests.stages.test_summaries_recorded import summaries, summary, verdicts
 from tests.stages.test_turn_labels import World
+from tests.support.consolidation_world import Consolidating, proposal
 from tests.support.editor import OwnerEditor
 from tests.support.embedded_stage import Bench, open_bench
 from tests.support.observer_world import AwayModel, ObserverWorld, item, policy
+from tests.support.record_builders import NOW, OWNER, episode
 from tests.support.reflector_world import Talk, command, reflector
 
 SESSION = pytest.mark.asyncio(loop_scope="module")
@@ -128,6 +139,36 @@ async def test_a_waiting_turn_that_is_taken_back_is_not_shown_to_the_model(store
     assert world.waiting() == []
 
 
+@SESSION
+async def test_an_export_from_before_the_retraction_does_not_bring_the_turn_back(store: PeriodStore) -> None:
+    world = World(store, "exported-before")
+    await world.record("t1", "t2", "t3")
+    of_turn = models.Filter(must=[equals("user_id", world.session[1]), equals("turn_id", "t2")])
+    found = await store.select(TURNS, tenant_id="acme", where=of_turn)
+    exported = sorted((StoredMessage.from_payload(each.payload) for each in found), key=lambda it: it.message_index)
+    await world.observer.deliver(retraction(world))
+    _, user_id, session_id = world.session
+    turn = TurnToRestore(
+        tenant_id="acme", user_id=user_id, session_id=session_id, turn_id="t2", exported_at=NOW, messages=exported
+    )
+    sent = world.observer.record(TURNS_TOPIC.name, world.session, turn.to_bytes(), headers=((RESTORED_HEADER, b"1"),))
+    await world.deliver_to_recorder(sent)
+    await check(world)
+
+
+async def test_a_retracted_turn_has_no_effect_after_the_end_of_its_session() -> None:
+    world = await told()
+    await world.deliver(world.command("r1", "turn.retract", args={"turn_id": "late"}), after(world, 1.5, "o1"))
+    [command] = await due(world)
+    await world.deliver(command)
+    assert (world.projected(), world.row().working.entries, world.row().seen.packed) == ([], (), "")
+    assert await due(world) == []
+    assert index_rows(world, "ends") == []
+    await world.deliver(world.turn("a very plain word", "late"), world.turn("a very plain word three", "t3"))
+    assert numbers(world) == [(0, 1), (0, 2), (1, 1)]
+    assert [each.turn_id for each in world.observed() if each.user_id == "u1"] == ["t1", "t2", "t3"]
+
+
 # ------------------------------------------------------------------------------------------------ facts
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
@@ -170,3 +211,80 @@ async def test_a_record_of_a_turn_that_comes_after_its_retraction_has_no_effect(
     assert await bench.store.select("episodes", tenant_id="acme") == []
     await talk.tell("Likes tea")  # t2 is another turn
     assert set(await bench.facts()) == {"Likes tea"}
+
+
+async def test_a_member_of_a_group_takes_back_only_their_own_turn(bench: Bench) -> None:
+    team = Owner(scope="group", id="team")
+    for user in ("ana", "bob"):  # with the same ids of session and turn
+        talk = Talk(bench, owner=team, user_id=user)
+        await talk.tell("The release is on Friday", subject="release", evidence=f"{user} says Friday")
+        await talk.tell(f"{user} is away", subject=user)
+    result = await OwnerEditor(bench, owner=team).done(RETRACT_FACTS, **TURN | {"user_id": "ana"})
+    assert (result["changed"], result["invalidated"]) == (1, 0)
+    facts = await bench.facts()
+    assert {fact.state for fact in facts.values()} == {"active"}
+    assert [each.user_id for each in facts["The release is on Friday"].evidence] == ["bob"]
+
+
+async def test_tasks_of_the_turn_are_cancelled_and_its_superseded_facts_are_not_believed(bench: Bench) -> None:
+    talk = Talk(bench)
+    at = {"category": "task", "due_at": "2026-12-24T09:00:00Z"}
+    await bench.run(talk.turn(talk.says("Call the plumber", **at), talk.says("Works at Google")))
+    await bench.run(talk.turn(talk.says("Call the baker", **at), talk.says("Works at Stripe")))
+    assert {each.state for each in (await bench.facts()).values() if each.category != "task"} == {
+        "active", "superseded"
+    }  # fmt: skip
+    result = await OwnerEditor(bench).done(RETRACT_FACTS, **TURN)
+    assert result["cancelled"] == 1
+    tasks = [each.payload for each in await bench.store.select(TASKS, tenant_id="acme")]
+    assert {each["content"]: each["state"] for each in tasks} == {
+        "Call the plumber": "cancelled",
+        "Call the baker": "open",
+    }
+    timers = json.loads(bench.rows.rows[f"{OWNER.key('acme')}/tasks"])["timers"]
+    assert [each["task_id"] for each in timers] == [each["task_id"] for each in tasks if each["state"] == "open"]
+    facts = await bench.facts()
+    assert (facts["Works at Google"].state, facts["Works at Stripe"].state) == ("invalidated", "active")
+
+
+async def test_a_proposal_from_before_the_retraction_does_not_use_the_turn(bench: Bench) -> None:
+    talk = Talk(bench)
+    said = [await talk.tell("Likes tea"), await talk.tell("Likes hiking")]
+    await OwnerEditor(bench).done(RETRACT_FACTS, **TURN)
+    mine, other = (ids.episode_id(each.observation_id) for each in said)
+    for n, sources in enumerate(([mine], [mine, other])):
+        change = proposal(content=f"Likes thing {n}", source_episode_ids=sources)
+        await bench.run(command(bench, change, command_id=f"c{n}"))
+    facts = await bench.facts()
+    assert set(facts) == {"Likes tea", "Likes hiking", "Likes thing 1"}
+    assert [each.turn_id for each in facts["Likes thing 1"].evidence] == ["t2"]
+    await bench.run(summarised(bench, summary("t1", "t2"), summary("t3"), command_id="c9"))
+    assert (verdicts(bench), [each.turn_ids for each in await summaries(bench)]) == (["refused", "applied"], [("t3",)])
+
+
+# ------------------------------------------------------------------------------------------------ episodes
+@pytest.mark.parametrize("step", STEPS)
+async def test_the_turns_episodes_and_what_contains_them_go(tmp_path: Path, step: Step) -> None:
+    bench = await open_bench(tmp_path, "consolidation")
+    it = Consolidating(bench)
+    made = await it.store_episodes(
+        episode("Likes tea"),
+        episode("Likes hiking", turn="t2"),
+        episode("Spoke of tea", turn="t3", tags=("summary",), turn_ids=("t1", "t3")),
+        episode("Spoke of hills", turn="t4", tags=("summary",), turn_ids=("t2", "t4")),
+        episode("Has tea", session_id="s2"),
+        episode("Has a cat", command_id="e1"),
+    )
+    await it.store_digest("Likes tea and hiking.")
+    await bench.killed(it.command(RETRACT_EPISODES, args=TURN), step)
+    stored = {each.id: each.payload for each in await bench.store.select("episodes", tenant_id="acme")}
+    gone = [each.content for each in made if stored[each.episode_id]["deleted_at"] is not None]
+    assert gone == ["Likes tea", "Spoke of tea"]
+    assert await bench.store.select(DIGESTS, tenant_id="acme") == []
+    assert {str(each.result) for each in bench.results()} == {str({"episodes": 2, "digest": True})}
+    await it.store_digest("Likes hiking.")
+    await bench.run(it.command(RETRACT_EPISODES, "c2", args=TURN))
+    assert await it.digest() is not None, "nothing of the turn was left"
+    await bench.run(it.command(RETRACT_EPISODES, "c3", args=TURN | {"facts": 1}))
+    assert await it.digest() is None
+    await bench.store.close()

@@ -92,6 +92,9 @@ class World:
         for each in turn_ids:
             await self._recorder.deliver(self.turns[each])
 
+    async def deliver_to_recorder(self, record: Record) -> None:
+        await self._recorder.deliver(record)
+
     async def observe(self, *turn_ids: str) -> None:
         for each in turn_ids:
             await self.observer.deliver(self.turns[each])

@@ -19,7 +19,7 @@ from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.memory.tenant_policies import TenantPolicies
 from memstream.schemas import ids
 from memstream.schemas.commands import Change, Command, FactsApply
-from memstream.schemas.digests import StoredDigest
+from memstream.schemas.digests import Basis, StoredDigest
 from memstream.schemas.episodes import EpisodesRecorded, RecordedEpisode, StoredEpisode
 from memstream.schemas.facts import StoredFact
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED
@@ -201,6 +201,18 @@ class Consolidating:
     def reminders(self, kind: str = "consolidate") -> list[Command]:
         commands = [Command.read(value) for value in self.bench.values(COMMANDS.name)]
         return [each for each in commands if each.kind == kind]
+
+    async def store_digest(self, text: str) -> None:
+        digest = StoredDigest(
+            digest_id=ids.digest_id(KEY),
+            tenant_id="acme",
+            owner=OWNER,
+            owner_key=KEY,
+            text=text,
+            at=NOW,
+            basis=Basis(),
+        )
+        await self.bench.store.put("digests", [Point(digest.digest_id, digest.to_payload())])
 
     async def digest(self) -> StoredDigest | None:
         found = await self.bench.store.select("digests", tenant_id="acme")
