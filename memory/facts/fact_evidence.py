@@ -34,8 +34,14 @@ def count_reinforcements(fact: StoredFact, added: int) -> int:
 
 def adds_no_evidence(fact: StoredFact, statement: Statement) -> bool:
     """Return whether the statement has evidence and the row's evidence already contains each of its turns."""
-    turns = {(each.session_id, each.turn_id) for each in fact.evidence}
-    return bool(statement.evidence) and all((each.session_id, each.turn_id) in turns for each in statement.evidence)
+    turns = set(map(_turn, fact.evidence))
+    return bool(statement.evidence) and all(_turn(each) in turns for each in statement.evidence)
+
+
+def _turn(evidence: Evidence) -> tuple[str | None, str, str]:
+    """Return the identity of the evidence's turn. Two users of a shared memory may have the same ids of session and
+    turn."""
+    return evidence.user_id, evidence.session_id, evidence.turn_id
 
 
 def _trusted_evidence(fact: StoredFact) -> Iterable[tuple[Evidence, Trust]]:
@@ -59,11 +65,11 @@ def add_evidence(fact: StoredFact, new: Sequence[Evidence], whose: Trusted) -> M
 
 
 def _merged(kept: Sequence[Evidence], new: Sequence[Evidence]) -> Merged:
-    """Merge the entries, oldest first. For each pair of session and turn, keep only the most trusted entry."""
-    entries = {(each.session_id, each.turn_id): each for each in kept}
+    """Merge the entries, oldest first. For each turn, keep only the most trusted entry."""
+    entries = {_turn(each): each for each in kept}
     added = better = 0
     for each in new:
-        turn = (each.session_id, each.turn_id)
+        turn = _turn(each)
         known = entries.get(turn)
         if known is not None and _rank(known) >= _rank(each):
             continue

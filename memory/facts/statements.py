@@ -321,10 +321,10 @@ def statement_from_import(
 def evidence_from_episodes(episodes: Sequence[StoredEpisode]) -> tuple[Evidence, ...]:
     """Return the evidence of episodes, oldest first. Each turn has one entry, the most trusted one. The number of
     entries is limited to 2 * EVIDENCE_KEPT."""
-    by_turn: dict[tuple[str, str], Evidence] = {}
+    by_turn: dict[tuple[str, str, str], Evidence] = {}
     for episode in sorted(episodes, key=lambda each: (-TRUST.index(each.trust), each.occurred_at)):
         by_turn.setdefault(
-            (episode.session_id, episode.turn_id),
+            (episode.user_id, episode.session_id, episode.turn_id),
             Evidence(
                 turn_id=episode.turn_id,
                 session_id=episode.session_id,

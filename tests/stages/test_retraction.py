@@ -158,7 +158,8 @@ async def test_an_export_from_before_the_retraction_does_not_bring_the_turn_back
 
 async def test_a_retracted_turn_has_no_effect_after_the_end_of_its_session() -> None:
     world = await told()
-    await world.deliver(world.command("r1", "turn.retract", args={"turn_id": "late"}), after(world, 1.5, "o1"))
+    await world.deliver(world.command("r1", "turn.retract", args={"turn_id": "late"}))
+    await world.deliver(after(world, 1.5, "o1"))
     [command] = await due(world)
     await world.deliver(command)
     assert (world.projected(), world.row().working.entries, world.row().seen.packed) == ([], (), "")

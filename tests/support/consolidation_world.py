@@ -212,6 +212,7 @@ class Consolidating:
             at=NOW,
             basis=Basis(),
         )
+        await self.bench.store.ensure("digests")
         await self.bench.store.put("digests", [Point(digest.digest_id, digest.to_payload())])
 
     async def digest(self) -> StoredDigest | None:

@@ -64,6 +64,10 @@ class Points:
     def writes_together(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()
 
+    async def exists(self, collection: str) -> bool:
+        """Return False: this store answers no filters."""
+        return False
+
     async def insert(self, collection: str, points: Sequence[Point]) -> None:
         self.calls += 1
         for point in points:

@@ -20,7 +20,7 @@ EDITS: Final[Mapping[str, UpkeepEdit]] = {
     "episodes.mark_consolidated": episodes.mark_consolidated,
     "procedures.define": procedures.define,
     "procedures.remove": procedures.remove,
-    RETRACT_EPISODES: episodes.retract,
+    RETRACT_EPISODES: episodes.retract_episodes,
     "restore.upkeep": restore.restore,
 }
 

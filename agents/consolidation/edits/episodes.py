@@ -114,7 +114,7 @@ async def mark_consolidated(args: EpisodesMark, scope: UpkeepEditScope) -> Upkee
     return UpkeepEditResult(result=EpisodesMarked(episode_ids=marked), writes=writes)
 
 
-async def retract(args: EpisodesRetract, scope: UpkeepEditScope) -> UpkeepEditResult:
+async def retract_episodes(args: EpisodesRetract, scope: UpkeepEditScope) -> UpkeepEditResult:
     """Delete the episodes of a turn that was taken back, the summaries that include it, their archived texts, and the
     digest if it may contain the turn."""
     gone = await _of_turn(args, scope)

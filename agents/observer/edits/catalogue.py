@@ -24,6 +24,6 @@ EDITS: Final[Mapping[str, SessionEdit]] = {
     "blocks.detach": blocks.detach,
     "procedures.activate": blocks.activate,
     "procedures.deactivate": blocks.deactivate,
-    "turn.retract": retraction.retract,
+    "turn.retract": retraction.retract_turn,
     "restore.session": restore.restore,
 }

@@ -22,7 +22,7 @@ from .scope import SessionEditResult, SessionEditScope
 SOURCE = "/memstream/observer"
 
 
-def retract(args: TurnRetract, scope: SessionEditScope) -> SessionEditResult:
+def retract_turn(args: TurnRetract, scope: SessionEditScope) -> SessionEditResult:
     """Take a turn back. The recent messages that the model sees as context go, because they do not name their turns."""
     command, before = scope.command, scope.session
     assert command.session is not None  # route refuses a command without a session

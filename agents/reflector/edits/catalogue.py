@@ -32,6 +32,6 @@ EDITS: Final[Mapping[str, OwnerEdit]] = {
     "groups.attach": groups.attach,
     "groups.detach": groups.detach,
     "groups.remove": groups.remove,
-    RETRACT_FACTS: retraction.retract,
+    RETRACT_FACTS: retraction.retract_from_facts,
     "restore.owner": restore.restore,
 }

@@ -28,7 +28,7 @@ from .scope import OwnerEditResult, OwnerEditScope
 from .tasks import task_in_state, task_write
 
 
-async def retract(args: FactsRetract, scope: OwnerEditScope) -> OwnerEditResult:
+async def retract_from_facts(args: FactsRetract, scope: OwnerEditScope) -> OwnerEditResult:
     """Take a turn out of the owner's facts, cancel its tasks, and send the command that takes it out of the
     episodes."""
     session_key = ids.session_key(scope.command.tenant_id, args.user_id, args.session_id)
