@@ -30,7 +30,8 @@ async def turn_traces(
     """Return the traces of a turn of the session. Raises Transient.
 
     The owners are the session's user, the owners of the session's row and of its entries, and the owners of stored
-    messages, episodes and facts that name the turn.
+    messages, episodes and facts that name the turn. No other user is among them: a fact does not name the user of its
+    turn, and another user may have the same ids of session and turn.
     """
     assert command.session is not None  # route refuses a command without a session
     user_id, messages = command.session.user_id, 0
@@ -49,7 +50,8 @@ async def turn_traces(
         mine = [each.payload for each in found if each.payload.get("user_id") in (None, user_id)]
         messages += len(mine) if collection == TURNS else 0
         owners += [Owner.of_key(str(each["owner_key"])) for each in mine]
-    return TurnTraces(messages, tuple(dict.fromkeys(each for each in owners if each is not None)))
+    may_know = (each for each in owners if each is not None and (each.scope != "user" or each.id == user_id))
+    return TurnTraces(messages, tuple(dict.fromkeys(may_know)))
 
 
 def waiting_without_text(session: SessionRow, key: str, turn_id: str, rows: Rows) -> Mapping[str, bytes]:

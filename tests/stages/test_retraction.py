@@ -227,6 +227,13 @@ async def test_a_member_of_a_group_takes_back_only_their_own_turn(bench: Bench) 
     assert [each.user_id for each in facts["The release is on Friday"].evidence] == ["bob"]
 
 
+async def test_another_user_with_the_same_ids_loses_nothing(bench: Bench) -> None:
+    await Talk(bench).tell("Likes tea")
+    result = await OwnerEditor(bench).done(RETRACT_FACTS, **TURN | {"user_id": "u2"})
+    assert (result["changed"], result["invalidated"]) == (0, 0)
+    assert {fact.state for fact in (await bench.facts()).values()} == {"active"}
+
+
 async def test_tasks_of_the_turn_are_cancelled_and_its_superseded_facts_are_not_believed(bench: Bench) -> None:
     talk = Talk(bench)
     at = {"category": "task", "due_at": "2026-12-24T09:00:00Z"}

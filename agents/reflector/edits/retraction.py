@@ -20,6 +20,7 @@ from ....schemas.edits.prospective import PENDING
 from ....schemas.edits.turns import EpisodesRetract, FactsRetract, FactsRetracted
 from ....schemas.facts import Evidence, FactCause
 from ....schemas.prospective import StoredTask
+from ....schemas.turns import Owner
 from ....streams.senders.commands import command_record
 from ..messages import SOURCE
 from ..rows import session_row_key, turns_of
@@ -33,10 +34,14 @@ async def retract_from_facts(args: FactsRetract, scope: OwnerEditScope) -> Owner
     episodes."""
     session_key = ids.session_key(scope.command.tenant_id, args.user_id, args.session_id)
     turns = turns_of(scope.rows, scope.owner_key, session_key)
+    is_own = scope.owner == Owner(scope="user", id=args.user_id)
 
     def is_of_turn(evidence: Evidence) -> bool:
+        """Return whether the evidence is the turn of this user. Other users may have the same ids of session and
+        turn. Only evidence in the user's own facts names no user."""
         named = (evidence.session_id, evidence.turn_id) == (args.session_id, args.turn_id)
-        return named and evidence.command_id is None and evidence.user_id in (None, args.user_id)
+        by_user = evidence.user_id == args.user_id or (is_own and evidence.user_id is None)
+        return named and by_user and evidence.command_id is None
 
     fact_ids = await _ids(FACTS, "evidence[].", args, scope)
     known = await scope.facts.overlay.by_ids(fact_ids)
