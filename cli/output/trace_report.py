@@ -39,7 +39,7 @@ def _show_said(chain: ProvenanceChain) -> None:
     for message in chain.turns:
         _line(f"  {message.session_id}/{message.turn_id} {message.role}: ", message.content)
     for session_id, turn_id in chain.turns_gone:
-        why = "not recorded yet, or older than session_log.retention_days"
+        why = "not recorded yet, taken back, or older than session_log.retention_days"
         _line(f"  {session_id}/{turn_id}: ", f"its text is not stored ({why})")
     if not chain.turns and not chain.turns_gone:
         _line("  ", "nothing: no turn is behind this fact")
@@ -76,7 +76,7 @@ def show_turn(turn: TurnOutcome) -> None:
         who = message.role if message.name is None else f"{message.role} ({message.name})"
         _line(f"  {rfc3339(message.occurred_at)} {who}: ", message.content)
     if not turn.messages:
-        _line("  ", "its text is not stored (not recorded yet, or older than session_log.retention_days)")
+        _line("  ", "its text is not stored (not recorded yet, taken back, or older than session_log.retention_days)")
     say("\nwhat became of it")
     if turn.why is not None:
         _line("  ", turn.why)

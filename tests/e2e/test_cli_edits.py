@@ -71,7 +71,7 @@ def test_a_turn_is_taken_back(memstream: InProcess) -> None:
     assert [each["content"] for each in rows(memstream("show", "facts", *OF_U1, "--json"))] == ["Lives in Rome"]
     assert [each["content"] for each in rows(memstream("show", "episodes", *OF_U1, "--json"))] == ["Lives in Rome"]
     assert [each["turn_id"] for each in rows(memstream("show", "turns", *OF_U1, "--json"))] == ["t1"]
-    told = memstream("trace", "--turn", "t0", "--tenant", "acme").out
+    told = memstream("trace", "--turn", "t0", *IN_S1).out
     assert "taken back" in told
     assert "Stripe" not in told
     again = done(memstream("retract", "t0", *IN_S1, "--json"))

@@ -1,5 +1,5 @@
-"""A turn is taken back on a real log while the worker dies in the middle of it, in each stage, and the turn arrives
-again: nothing of it is left, and another user's turn with the same ids stays."""
+"""A turn is taken back on a real log while the worker dies in the middle of it, in each stage, and it arrives again.
+Another turn is taken back before it arrives. Nothing of both is left, and another user's turn with the same ids stays."""
 
 from __future__ import annotations
 
@@ -37,23 +37,27 @@ async def test_nothing_of_a_turn_is_left_though_the_worker_dies_in_each_stage(pl
             await pipeline.produce(*said)
             await pipeline.settled()
             pipeline.stop()
-            retraction = Command(
-                command_id=f"{pipeline.tenant}-r1",
-                kind="turn.retract",
-                tenant_id=pipeline.tenant,
-                session=SessionRef(user_id="u1", session_id=said[0]["session_id"]),
-                args={"turn_id": said[0]["turn_id"]},
-                issued_by="test",
-                issued_at=datetime.now(UTC),
-            )
-            await send(pipeline, [retraction])
+            late = turn("I like tea", 9)
+            retractions = [
+                Command(
+                    command_id=f"{pipeline.tenant}-{each['turn_id']}",
+                    kind="turn.retract",
+                    tenant_id=pipeline.tenant,
+                    session=SessionRef(user_id="u1", session_id=each["session_id"]),
+                    args={"turn_id": each["turn_id"]},
+                    issued_by="test",
+                    issued_at=datetime.now(UTC),
+                )
+                for each in (said[0], late)
+            ]
+            await send(pipeline, retractions)
             for point in CRASHES:
                 dying = pipeline.spawn(*STAGES, MEMSTREAM_CRASH_POINT=point)
                 await wait_for(lambda worker=dying: worker.poll() is not None, f"the crash at {point}", deadline=60)  # type: ignore[misc]
                 assert dying.returncode == CRASHED, pipeline.logs()
             pipeline.spawn(*STAGES)
-            await send(pipeline, [retraction])
-            await pipeline.produce(said[0])
+            await send(pipeline, retractions)
+            await pipeline.produce(said[0], late)
             await pipeline.settled()
 
             shown = pipeline.shown("facts", "episodes", "working", "turns")[pipeline.tenant]
@@ -71,9 +75,10 @@ async def test_nothing_of_a_turn_is_left_though_the_worker_dies_in_each_stage(pl
             facts = {(row["owner"]["id"], row["content"]): row["state"] for row in shown["facts"]}
             assert facts == {("u1", "Likes tea"): "invalidated", **dict.fromkeys(likes, "active")}
             answers = [CommandResult.read(each.value or b"") for each in await pipeline.records(RESULTS.name)]
-            told = [each.result for each in answers if each.command_id == retraction.command_id]
-            assert len(told) >= 2
-            assert all(each == told[0] for each in told)
+            for each in retractions:
+                told = [answer.result for answer in answers if answer.command_id == each.command_id]
+                assert len(told) >= 2
+                assert all(result == told[0] for result in told)
             await pipeline.consistent()
             await pipeline.verified()
             pipeline.stop()
