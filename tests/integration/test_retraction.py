@@ -1,5 +1,6 @@
 """A turn is taken back on a real log while the worker dies in the middle of it, in each stage, and it arrives again.
-Another turn is taken back before it arrives. Nothing of both is left, and another user's turn with the same ids stays."""
+Another turn is taken back before it arrives. Nothing of both is left, and the turn of another user with the same ids
+stays."""
 
 from __future__ import annotations
 
