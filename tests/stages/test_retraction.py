@@ -27,14 +27,14 @@ from memstream.schemas.turns import Owner
 from memstream.schemas.working_set import StoredMessage
 from memstream.streams.engine.crash_points import Step
 from memstream.streams.log.port import Record
-from tests.stages.test_sessions_end import after, due, index_rows, numbers, told
+from tests.stages.test_sessions_end import DAY, after, due, index_rows, numbers, told
 from tests.stages.test_summaries_recorded import record as summarised
 from tests.stages.test_summaries_recorded import summaries, summary, verdicts
 from tests.stages.test_turn_labels import World
 from tests.support.consolidation_world import Consolidating, proposal
 from tests.support.editor import OwnerEditor
 from tests.support.embedded_stage import Bench, open_bench
-from tests.support.observer_world import AwayModel, ObserverWorld, item, policy
+from tests.support.observer_world import TIMESTAMP, AwayModel, ObserverWorld, item, policy
 from tests.support.record_builders import NOW, OWNER, episode
 from tests.support.reflector_world import Talk, command, reflector
 
@@ -72,13 +72,19 @@ async def check(world: World) -> None:
 
 
 @SESSION
-@pytest.mark.parametrize("order", ["recorded first", "retracted first", "observed first"])
+@pytest.mark.parametrize("order", ["recorded first", "secret neighbours", "retracted first", "observed first"])
 async def test_a_turn_leaves_the_session_whoever_is_first(store: PeriodStore, order: str) -> None:
     world = World(store, order.replace(" ", "-"))
-    if order == "recorded first":
+    if order in ("recorded first", "secret neighbours"):
         await world.record("t1", "t2", "t3")
         await world.observe("t1", "t2", "t3")
-    elif order == "observed first":
+    if order == "secret neighbours":
+        secret = models.Filter(must=[equals("user_id", world.session[1])], must_not=[equals("turn_id", "t2")])
+        for each in await store.select(TURNS, tenant_id="acme", where=secret):
+            await store.set_payload(
+                each.collection or TURNS, tenant_id="acme", ids=[each.id], fields={"sensitivity": "secret"}
+            )
+    if order == "observed first":
         await world.observe("t1", "t2", "t3")
     await world.observer.deliver(retraction(world))
     await world.record("t1", "t2", "t3")
@@ -159,15 +165,19 @@ async def test_an_export_from_before_the_retraction_does_not_bring_the_turn_back
 async def test_a_retracted_turn_has_no_effect_after_the_end_of_its_session() -> None:
     world = await told()
     await world.deliver(world.command("r1", "turn.retract", args={"turn_id": "late"}))
-    await world.deliver(after(world, 1.5, "o1"))
+    world.clock.seconds = 0.4 * DAY
+    await world.deliver(world.turn("a very plain word", "t2b", timestamp=TIMESTAMP + round(0.4 * DAY * 1000)))
+    await world.deliver(after(world, 1.2, "o1"))
+    assert await due(world) == [], "the scan moves the index row to the later time"
+    await world.deliver(after(world, 1.6, "o2"))
     [command] = await due(world)
     await world.deliver(command)
     assert (world.projected(), world.row().working.entries, world.row().seen.packed) == ([], (), "")
     assert await due(world) == []
     assert index_rows(world, "ends") == []
     await world.deliver(world.turn("a very plain word", "late"), world.turn("a very plain word three", "t3"))
-    assert numbers(world) == [(0, 1), (0, 2), (1, 1)]
-    assert [each.turn_id for each in world.observed() if each.user_id == "u1"] == ["t1", "t2", "t3"]
+    assert numbers(world) == [(0, 1), (0, 2), (0, 3), (1, 1)]
+    assert [each.turn_id for each in world.observed() if each.user_id == "u1"] == ["t1", "t2", "t2b", "t3"]
 
 
 # ------------------------------------------------------------------------------------------------ facts
