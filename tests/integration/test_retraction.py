@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memstream.schemas.commands import Command, CommandResult, SessionRef
-from memstream.schemas.topics import RESULTS, STAGES
+from memstream.schemas.topics import COMMANDS, RESULTS, STAGES
 from tests.integration.test_edits_kafka import send
 from tests.support.conversation import PERSISTENT
 from tests.support.model_server import ModelServer, observing
@@ -80,6 +80,9 @@ async def test_nothing_of_a_turn_is_left_though_the_worker_dies_in_each_stage(pl
                 told = [answer.result for answer in answers if answer.command_id == each.command_id]
                 assert len(told) >= 2
                 assert all(result == told[0] for result in told)
+            sent = [Command.read(each.value or b"") for each in await pipeline.records(COMMANDS.name)]
+            of_facts = {each.key for each in sent if each.kind == "facts.retract" and each.tenant_id == pipeline.tenant}
+            assert of_facts == {f"{pipeline.tenant}/user/u1"}, "no other user is asked"
             await pipeline.consistent()
             await pipeline.verified()
             pipeline.stop()

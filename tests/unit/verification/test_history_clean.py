@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas import ids
-from memstream.schemas.topics import FACTS
+from memstream.schemas.commands import Command, SessionRef
+from memstream.schemas.topics import COMMANDS_SESSION, FACTS
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import Position, Record
 from memstream.verification import InvariantVerdict
 from tests.support.history_dump import Dump, parsed
+from tests.support.record_builders import NOW
 
 OUTPUTS = ("memory.observations", "memory.facts.updated", "memory.episodes.recorded", "memory.commands.results")
 LOGS = (*OUTPUTS, "memory.turns", "memory.commands", "memory.turns.dlq")
@@ -51,6 +55,27 @@ async def test_what_the_caller_knows_is_held_to(dump: Dump) -> None:
 async def test_waiting_turns_are_told(dump: Dump) -> None:
     verdict = (await dump.verdicts())["I1"]
     assert verdict.notes == ("2 turns wait to be observed: they have rows in the observer's table",)
+
+
+async def test_a_turn_that_was_taken_back_may_have_no_effect(dump: Dump) -> None:
+    (found,) = [each for each in dump.records["memory.episodes.recorded"] if parsed(each.value).get("episodes")][:1]
+    lost = parsed(found.value)
+    dump.edit(found.position.topic, lambda fields: fields.update(episodes=[]), lambda fields: fields == lost)
+    for each in lost["episodes"]:
+        del dump.points["episodes"][each["episode_id"]]
+    assert await dump.broken() == {"I1"}
+    command = Command(
+        command_id="r1",
+        kind="turn.retract",
+        tenant_id=str(lost["tenant_id"]),
+        session=SessionRef(user_id=str(lost["user_id"]), session_id=str(lost["session_id"])),
+        args={"turn_id": lost["turn_id"]},
+        issued_at=NOW,
+    )
+    partition = partition_for(command.key.encode(), len(dump.ends[COMMANDS_SESSION.name]))
+    position = Position(COMMANDS_SESSION.name, partition, 0)
+    dump.append(Record(position=position, key=command.key.encode(), value=command.to_bytes(), headers=(), timestamp=1))
+    assert wrong(await dump.verdicts()) == []
 
 
 async def test_nothing_is_asked_of_a_stage_that_did_not_run(dump: Dump) -> None:
