@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas import ids
-from memstream.schemas.commands import Command, SessionRef
-from memstream.schemas.topics import COMMANDS_SESSION, FACTS
+from memstream.schemas.base import Contract
+from memstream.schemas.commands import Command, CommandResult, SessionRef
+from memstream.schemas.topics import COMMANDS_SESSION, FACTS, RESULTS
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Position, Record
 from memstream.verification import InvariantVerdict
@@ -72,9 +73,14 @@ async def test_a_turn_that_was_taken_back_may_have_no_effect(dump: Dump) -> None
         args={"turn_id": lost["turn_id"]},
         issued_at=NOW,
     )
-    partition = partition_for(command.key.encode(), len(dump.ends[COMMANDS_SESSION.name]))
-    position = Position(COMMANDS_SESSION.name, partition, 0)
-    dump.append(Record(position=position, key=command.key.encode(), value=command.to_bytes(), headers=(), timestamp=1))
+    result = CommandResult(command_id="r1", status="applied", at=NOW)
+    sent: list[tuple[str, str, Contract]] = [
+        (COMMANDS_SESSION.name, command.key, command),
+        (RESULTS.name, "r1", result),
+    ]
+    for topic, key, value in sent:
+        position = Position(topic, partition_for(key.encode(), len(dump.ends[topic])), 0)
+        dump.append(Record(position=position, key=key.encode(), value=value.to_bytes(), headers=(), timestamp=1))
     assert wrong(await dump.verdicts()) == []
 
 
