@@ -37,7 +37,8 @@ def retract_evidence(
     """Return the change of a fact when a turn is taken back, or None without a change.
 
     A fact without other evidence is invalidated, and keeps the evidence. A superseded fact is invalidated, too, because
-    a read of the past returns it. `episode_ids`: episodes of the turn.
+    a read of the past returns it. A fact that another fact has closed loses the link to it, so that it is not believed
+    again when the other fact is forgotten as wrong. `episode_ids`: episodes of the turn.
     """
     if not any(map(is_of_turn, fact.evidence)):
         return None
@@ -45,4 +46,7 @@ def retract_evidence(
     left = without_evidence(fact, is_of_turn, episode_ids, stamp, reason=why, decision=decision)
     if left is not None:
         return replace(left, before=fact)
-    return invalidate(fact, stamp, reason=why, decision=decision) if fact.state in BELIEVED else None
+    if fact.state not in BELIEVED and fact.superseded_by is None:
+        return None
+    gone = invalidate(fact, stamp, reason=why, decision=decision)
+    return replace(gone, fact=gone.fact.model_copy(update={"superseded_by": None}))

@@ -261,8 +261,28 @@ async def test_tasks_of_the_turn_are_cancelled_and_its_superseded_facts_are_not_
     }
     timers = json.loads(bench.rows.rows[f"{OWNER.key('acme')}/tasks"])["timers"]
     assert [each["task_id"] for each in timers] == [each["task_id"] for each in tasks if each["state"] == "open"]
-    facts = await bench.facts()
-    assert (facts["Works at Google"].state, facts["Works at Stripe"].state) == ("invalidated", "active")
+    assert await states(bench) == {"Works at Google": "invalidated", "Works at Stripe": "active"}
+
+
+async def states(bench: Bench) -> dict[str, str]:
+    return {content: fact.state for content, fact in (await bench.facts()).items() if fact.category != "task"}
+
+
+@pytest.mark.parametrize(
+    ("taken_back", "google"),
+    [pytest.param("t1", "invalidated", id="the closed fact's"), pytest.param("t2", "active", id="the closing fact's")],
+)
+async def test_a_fact_is_believed_again_unless_its_own_turn_was_taken_back(
+    bench: Bench, taken_back: str, google: str
+) -> None:
+    talk = Talk(bench)
+    await talk.tell("Works at Google")
+    await talk.tell("Works at Stripe")
+    edits = OwnerEditor(bench)
+    await edits.done(RETRACT_FACTS, **TURN | {"turn_id": taken_back})
+    stripe = (await bench.facts())["Works at Stripe"].fact_id
+    await edits.done("facts.forget", fact_id=stripe, because="wrong")
+    assert (await states(bench))["Works at Google"] == google
 
 
 async def test_a_proposal_from_before_the_retraction_does_not_use_the_turn(bench: Bench) -> None:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas import ids
-from memstream.schemas.base import Contract
 from memstream.schemas.commands import Command, CommandResult, SessionRef
-from memstream.schemas.topics import COMMANDS_SESSION, FACTS, RESULTS
+from memstream.schemas.topics import FACTS
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Position, Record
+from memstream.streams.senders.commands import command_record, result_record
 from memstream.verification import InvariantVerdict
 from tests.support.history_dump import Dump, parsed
 from tests.support.record_builders import NOW
@@ -74,13 +74,9 @@ async def test_a_turn_that_was_taken_back_may_have_no_effect(dump: Dump) -> None
         issued_at=NOW,
     )
     result = CommandResult(command_id="r1", status="applied", at=NOW)
-    sent: list[tuple[str, str, Contract]] = [
-        (COMMANDS_SESSION.name, command.key, command),
-        (RESULTS.name, "r1", result),
-    ]
-    for topic, key, value in sent:
-        position = Position(topic, partition_for(key.encode(), len(dump.ends[topic])), 0)
-        dump.append(Record(position=position, key=key.encode(), value=value.to_bytes(), headers=(), timestamp=1))
+    for sent in (command_record(command, source="test"), result_record(result, source="test", subject=command.key)):
+        position = Position(sent.topic, partition_for(sent.key or b"", len(dump.ends[sent.topic])), 0)
+        dump.append(Record(position=position, key=sent.key, value=sent.value, headers=sent.headers, timestamp=1))
     assert wrong(await dump.verdicts()) == []
 
 
