@@ -43,15 +43,18 @@ def commit_seed() -> int:
 
 def other_places(items: list[pytest.Item], *, seed: int) -> list[pytest.Item]:
     """Return the items that run where another item of the same flow runs: a broker, or a folder. The seed chooses the
-    place that stays."""
+    place that stays, one for a module: its tests may go on from what an earlier one left."""
     flows: dict[str, dict[str, pytest.Item]] = {}
     for item in items:
         if (flow := _flow(item)) is not None:
             flows.setdefault(flow[0], {})[flow[1]] = item
-    return [places[PLACES[(_number(flow) + seed) % 2]] for flow, places in flows.items() if len(places) == len(PLACES)]
+    return [
+        places[PLACES[(_number(flow.partition("::")[0]) + seed) % 2]]
+        for flow, places in flows.items()
+        if len(places) == len(PLACES)
+    ]
 
 
-PLACES = ("kafka", "embedded")
 NAMES = {"kafka": "kafka", "on_kafka": "kafka", "embedded": "embedded", "in_folder": "embedded"}
 PLACES = ("kafka", "embedded")
 
