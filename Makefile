@@ -27,7 +27,7 @@ unit: $(VENV)/.ready-dev ## the fast loop: tests in memory, without processes, b
 	$(BIN)/pytest --fast --quiet --numprocesses 2 --dist worksteal $(PYTEST_ARGS) tests/unit tests/contract tests/stages
 
 test: $(VENV)/.ready-dev ## the tests, with a real Kafka broker (Docker, or Java and Maven; MEMSTREAM_TEST_KAFKA=host:port); a Qdrant server by MEMSTREAM_TEST_QDRANT=http://host:port
-	$(BIN)/pytest --numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 long: $(VENV)/.ready-dev ## every test, also those that take long, in every place: a broker and a folder (an hour)
 	$(BIN)/pytest --long all --numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)

@@ -11,6 +11,8 @@ import hypothesis
 import pytest
 import structlog
 
+from memstream.tools.audit import AUDIT
+
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # so that tests import `tests.support.…` whichever way pytest is started
@@ -48,7 +50,10 @@ def pytest_runtestloop() -> None:
 def log_configuration() -> Iterator[None]:
     """Restore the configuration of logs after each test: a command that runs in process changes it."""
     before = structlog.get_config() if structlog.is_configured() else None
+    audit = (AUDIT.handlers[:], AUDIT.level, AUDIT.propagate)
     yield
+    AUDIT.handlers[:], AUDIT.propagate = audit[0], audit[2]
+    AUDIT.setLevel(audit[1])
     if before is None:
         structlog.reset_defaults()
     else:

@@ -12,8 +12,8 @@ import pytest
 from memstream.api.credentials import Credentials
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import COMMANDS, OBSERVATIONS, PARKED, TURNS, catalogue
-from memstream.tools.audit import AUDIT, RECORD
 from tests.support.api_server import app_over, entry
+from tests.support.audit_lines import audit_lines
 from tests.support.console_pages import HOSTILE, called, page_of, shape, words
 from tests.support.console_world import BOUND, READ_ONLY, ConsoleWorld, Run, console_world
 from tests.support.written_letters import AT, park, refused_turn
@@ -157,22 +157,18 @@ def test_nobody_is_told_of_letters_of_others(run: Run, world: ConsoleWorld) -> N
         assert all(each in text for each in ("unreadable", "acme u1", "rival u1"))
 
 
-def test_content_needs_the_right_to_secrets_and_is_masked(
-    run: Run, world: ConsoleWorld, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_content_needs_the_right_to_secrets_and_is_masked(run: Run, world: ConsoleWorld) -> None:
     place = run(refused_turn(world.past.log, user="hidden", text=f"my key is {SECRET}, and I am ill"))
     path = f"dead-letters/memory.turns/{place.partition}/{place.offset}"
     for page in ("v1", "console"):
         assert "I am ill" not in run(read(world, f"{page}/{path}")).text
         assert run(read(world, f"{page}/{path}", "reader", ceiling="secret")).status_code == 403
-        monkeypatch.setattr(AUDIT, "propagate", True)
-        caplog.clear()
-        with caplog.at_level("INFO", AUDIT.name):
+        with audit_lines() as lines:
             text = run(read(world, f"{page}/{path}", ceiling="secret")).text
         assert "I am ill" in text
         assert SECRET not in text
-        (noted,) = [getattr(each, RECORD) for each in caplog.records if each.name == AUDIT.name]
-        assert (noted.result, noted.ceiling, noted.owner.id) == ("allowed", "secret", "hidden")
+        (noted,) = lines
+        assert (noted["result"], noted["ceiling"], noted["owner"]["id"]) == ("allowed", "secret", "hidden")
 
 
 # ------------------------------------------------------------------------------------------------ redrive

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -20,8 +18,8 @@ from mcp.shared.exceptions import MCPError
 from memstream.api.credentials import Credentials
 from memstream.api.mcp import McpServices
 from memstream.schemas.tools import RecalledTraces
-from memstream.tools.audit import AUDIT
 from tests.support.api_server import OPEN, app_over, bearer, entry, served
+from tests.support.audit_lines import audit_lines
 from tests.unit.api.test_recall import GroupsOf
 from tests.unit.tools.test_mcp_server import AT, RESOURCES, ScriptedContexts, ScriptedTools
 
@@ -160,22 +158,11 @@ async def test_a_wrong_argument_does_not_end_the_connection() -> None:
 
 
 async def test_a_denied_request_is_in_the_audit_trail() -> None:
-    message, lines = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, []
-
-    class Keep(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines.append(json.loads(record.getMessage()))
-
-    handler, level = Keep(), AUDIT.level
-    AUDIT.addHandler(handler)
-    AUDIT.setLevel(logging.INFO)
-    try:
-        async with mcp_server(scripted()) as url, httpx.AsyncClient() as http:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    async with mcp_server(scripted()) as url, httpx.AsyncClient() as http:
+        with audit_lines() as lines:
             for headers in ({}, bearer(WRITERS), bearer(JAKES) | {"X-Memstream-User": "ann"}):
                 await http.post(url, json=message, headers=headers)
-    finally:
-        AUDIT.removeHandler(handler)
-        AUDIT.setLevel(level)
     told = [(line["who"], line["action"], line["result"]) for line in lines]
     assert told == [(who, "POST /mcp", "denied") for who in ("unknown", WRITERS, JAKES)]
 

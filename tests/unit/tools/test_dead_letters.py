@@ -15,10 +15,10 @@ from memstream.schemas.errors import Transient
 from memstream.schemas.topics import COMMANDS, ERASURES, OBSERVATIONS, PARKED, TURNS
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.port import TopicSpec
-from memstream.tools.audit import AUDIT, RECORD
 from memstream.tools.dead_letters.letters import DeadLetter, LetterFilter
 from memstream.tools.dead_letters.reader import STRETCH, DeadLetterReader, LetterBounds, LetterPage
 from memstream.tools.dead_letters.redriver import LetterRedrives, SearchBounds
+from tests.support.audit_lines import audit_lines
 from tests.support.written_letters import AT, park, refused_turn
 
 DLQ = TURNS.name + ".dlq"
@@ -142,7 +142,7 @@ async def put_back(log: EmbeddedLog) -> int:
 
 
 async def test_a_letter_is_put_back_once_and_the_list_says_so(
-    log: EmbeddedLog, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = await refused_turn(log)
     cut = await refused_turn(log, "t2", value=b"x" * (1024 * 1024 + 1))
@@ -152,8 +152,7 @@ async def test_a_letter_is_put_back_once_and_the_list_says_so(
     ]
     states = {each.turn_id: each.put_back for each in (await reader.page(TOPICS, every, limit=5)).items}
     assert states == {"t1": False, None: None}
-    monkeypatch.setattr(AUDIT, "propagate", True)
-    with caplog.at_level("INFO", AUDIT.name):
+    with audit_lines() as trail:
         unsure = await LetterRedrives(log, SearchBounds(records=0)).put_back(record, who="eva")
         assert (unsure.action, "too many newer records" in unsure.why, await put_back(log)) == ("failed", True, 0)
         assert (await redrives.put_back(record, who="eva")).action == "put_back"
@@ -164,11 +163,10 @@ async def test_a_letter_is_put_back_once_and_the_list_says_so(
             await redrives.put_back(record, who="eva")
         monkeypatch.undo()
     assert await put_back(log) == 1
-    trail = [getattr(each, RECORD) for each in caplog.records if each.name == AUDIT.name]
-    assert [each.result for each in trail] == ["refused", "written", "nothing", "refused", "failed"]
-    assert {(each.action, each.who) for each in trail} == {("dead-letters.redrive", "eva")}
-    assert trail[1].letter == f"{DLQ}/{place.partition}@{place.offset}"
-    assert (trail[1].tenant_id, trail[1].owner.id, trail[1].turn_id) == ("acme", "u1", "t1")
+    assert [each["result"] for each in trail] == ["refused", "written", "nothing", "refused", "failed"]
+    assert {(each["action"], each["who"]) for each in trail} == {("dead-letters.redrive", "eva")}
+    assert trail[1]["letter"] == f"{DLQ}/{place.partition}@{place.offset}"
+    assert (trail[1]["tenant_id"], trail[1]["owner"]["id"], trail[1]["turn_id"]) == ("acme", "u1", "t1")
     assert (await reader.page(TOPICS, every, limit=5)).items[-1].put_back is True
     short = DeadLetterReader(log, LetterBounds(search=SearchBounds(records=0)))
     assert (await short.page(TOPICS, every, limit=5)).items[-1].put_back is None
