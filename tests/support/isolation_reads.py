@@ -6,7 +6,7 @@ A row returns of each record that was told its tenant and owner's key.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
@@ -50,6 +50,28 @@ from .isolation_world import (
     World,
 )
 from .stored_memory import NOW
+
+SECRETS: tuple[Scope, ...] = ("memory:read", "memory:read-secret")
+
+
+def _name(tenant: str, user: str | None, scopes: Sequence[Scope]) -> str:
+    return " ".join((tenant, user or "*", *scopes))
+
+
+CREDENTIALS = Credentials(
+    [
+        entry(_name(tenant, user, scopes), tenants=[tenant], scopes=scopes, users=user and [user])
+        for tenant in TENANTS
+        for user in (None, *USERS)
+        for scopes in (("memory:read",), SECRETS, (*SECRETS, "memory:admin"))
+    ]
+)
+"""One for all reads: with each, FastAPI analyses its routes anew."""
+
+
+def token_of(asked: Asked, *scopes: Scope) -> str:
+    """Return the token of who asks: of the tenant, or of one user."""
+    return _name(asked.who.tenant, asked.who.user if asked.by_owner else None, scopes)
 
 
 # ------------------------------------------------------------------------------------------------ services
@@ -352,11 +374,8 @@ async def exported(world: World, store: VectorStore, asked: Asked) -> Told:
 
 
 async def exported_over_http(world: World, store: VectorStore, asked: Asked) -> Told:
-    users = [asked.who.user] if asked.by_owner else None
-    scopes: list[Scope] = ["memory:read", "memory:read-secret", "memory:admin"]
-    token = entry("t", tenants=[asked.who.tenant], scopes=scopes, users=users)
-    app = app_over(log=world.log, store=store, credentials=Credentials([token]))
-    async with called(app, token="t") as client:
+    app = app_over(log=world.log, store=store, credentials=CREDENTIALS)
+    async with called(app, token=token_of(asked, *SECRETS, "memory:admin")) as client:
         answer = await client.get("/v1/export", params={"ceiling": asked.ceiling})
     assert answer.status_code == 200, answer.text
     lines = [ExportLine.read(line) for line in answer.text.splitlines()]
@@ -389,11 +408,8 @@ def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, met
     `takes`: the parameters; `all_owners`: whether it can be asked of everybody in the tenant."""
 
     async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
-        users = [asked.who.user] if asked.by_owner else None
-        token = entry("t", tenants=[asked.who.tenant], scopes=["memory:read", "memory:read-secret"], users=users)
-        app = app_over(
-            log=world.log, store=store, recall=world.recall(store, asked.profile), credentials=Credentials([token])
-        )
+        recall = world.recall(store, asked.profile)
+        app = app_over(log=world.log, store=store, recall=recall, credentials=CREDENTIALS)
         given = {
             "user": asked.who.user if asked.by_owner or not all_owners else None,
             "session": asked.session,
@@ -415,7 +431,7 @@ def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, met
             session_id=asked.session or "s1",
             turn_id="t1",
         )
-        async with called(app, token="t") as client:
+        async with called(app, token=token_of(asked, *SECRETS)) as client:
             if method == "POST":
                 answer = await client.post(where, json=asking)
             else:
@@ -432,11 +448,9 @@ def letters_over_http(path: str) -> Read:
     """Dead letters and parked keys, asked with a token of the tenant; with `by_owner` a token of the user alone."""
 
     async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
-        users = [asked.who.user] if asked.by_owner else None
-        token = entry("t", tenants=[asked.who.tenant], scopes=["memory:read", "memory:read-secret"], users=users)
-        app = app_over(log=world.log, store=store, credentials=Credentials([token]))
+        app = app_over(log=world.log, store=store, credentials=CREDENTIALS)
         told: Told = []
-        async with called(app, token="t") as client:
+        async with called(app, token=token_of(asked, *SECRETS)) as client:
             for place in world.letters if "{" in path else world.letters[:1]:
                 answer = await client.get(
                     path.format(**{name: getattr(place, name) for name in ("topic", "partition", "offset")})
@@ -452,11 +466,10 @@ def letters_over_http(path: str) -> Read:
 
 async def by_tool(world: World, store: VectorStore, asked: Asked) -> Told:
     """Asked by an agent, of a user alone: tools know no other."""
-    token = entry("t", tenants=[asked.who.tenant], scopes=["memory:read"], users=[asked.who.user])
     recall = world.recall(store, asked.profile)
-    app = app_over(log=world.log, store=store, recall=recall, credentials=Credentials([token]))
+    app = app_over(log=world.log, store=store, recall=recall, credentials=CREDENTIALS)
     headers = {"X-Memstream-Session": asked.session or "s1"}
-    async with called(app, token="t") as client:
+    async with called(app, token=token_of(replace(asked, by_owner=True), "memory:read")) as client:
         answer = await client.post("/v1/tools/recall", json={"query": asked.cue or "Stripe"}, headers=headers)
     assert answer.status_code == 200, answer.text
     return world.of(each.removeprefix("mt_") for each in ids_in(answer.json(), "id"))
