@@ -22,7 +22,9 @@ import json
 import mmap
 import os
 import signal
+import sys
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -132,7 +134,8 @@ class HangWatch:
                 steps.changed = lambda step: self._noted(note, step)
             faulthandler.register(signal.SIGVTALRM, file=stack, all_threads=False, chain=True)
             beating = asyncio.ensure_future(self._beat())
-            thread = threading.Thread(target=self._watch, args=(stack,), name="hang-watch", daemon=True)
+            blocked = threading.get_ident()
+            thread = threading.Thread(target=self._watch, args=(stack, blocked), name="hang-watch", daemon=True)
             thread.start()
             try:
                 yield
@@ -160,21 +163,24 @@ class HangWatch:
             self._beats += 1
             await asyncio.sleep(BEAT_SECONDS)
 
-    def _watch(self, stack: IO[str]) -> None:
+    def _watch(self, stack: IO[str], blocked: int) -> None:
         loop = StillLoop(most=self._still)
         self._wind_up()
         while not self._stopped.wait(BEAT_SECONDS):
             self._wind_up()
             if loop.tick(self._beats):
-                self._end(stack)
+                self._end(stack, blocked)
                 return
 
     def _wind_up(self) -> None:
         """Restart the kernel timer. This thread can run, so no other thread has held the GIL for long."""
         signal.setitimer(signal.ITIMER_VIRTUAL, self._processor)
 
-    def _end(self, stack: IO[str]) -> None:
+    def _end(self, stack: IO[str], blocked: int) -> None:
         step = self._step
+        # The loop's thread first: `last` cuts the text, and of all threads the dump has the oldest last.
+        stack.writelines(reversed(traceback.format_stack(sys._current_frames()[blocked])))
+        stack.flush()
         faulthandler.dump_traceback(stack, all_threads=True)
         stack.flush()
         at = {} if step is None else _fields(step)

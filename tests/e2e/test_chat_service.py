@@ -150,6 +150,7 @@ async def recalls(memory: Memory, tenant: str, cue: str) -> dict[str, str]:
     return {item.content: item.tier for item in recalled.items}
 
 
+@pytest.mark.long
 async def test_a_chat_service_remembers_and_its_subscribers_miss_nothing_and_hear_nothing_twice(
     pipeline: Pipeline, model: ModelServer
 ) -> None:

@@ -30,6 +30,7 @@ async def run(tmp_path: Path) -> AsyncIterator[CountingRun]:
 
 
 @pytest.mark.parametrize("step", STEPS)
+@pytest.mark.long
 async def test_a_crash_after_any_step_the_first_and_the_third_time(run: CountingRun, step: str) -> None:
     await run.produce(60)
     for n in (1, 3):

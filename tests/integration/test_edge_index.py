@@ -134,6 +134,7 @@ async def test_what_is_written_meanwhile_is_in_it(
         assert [each.is_dir() for each in before] == [False, True]
 
 
+@pytest.mark.long
 async def test_a_process_that_dies_leaves_the_old_shard_and_is_not_tried_again_at_once(
     opened: Opened, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

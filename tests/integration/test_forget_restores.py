@@ -31,6 +31,7 @@ async def answer(pipeline: Pipeline, command_id: str) -> dict[str, Any]:
     return dict(first.result)
 
 
+@pytest.mark.long
 async def test_a_wrong_fact_gives_back_what_it_had_closed_though_its_worker_dies(place: Place) -> None:
     async with running(place.pipeline()) as pipeline:
         worker = pipeline.spawn("reflector")

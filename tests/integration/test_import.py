@@ -52,6 +52,7 @@ def without_header(text: str) -> list[str]:
     return [line for line in lines if not line.startswith('{"kind":"export"')]
 
 
+@pytest.mark.long
 async def test_an_export_of_a_restored_memory_is_equal_to_the_imported_file(pipeline: Pipeline) -> None:
     for seed, form in ((1, "ndjson"), (2, "json")):
         tenant = f"{pipeline.tenant}-{seed}"

@@ -29,6 +29,7 @@ def imported(pipeline: Pipeline, name: str) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.long
 async def test_conversations_and_statements_come_in_once(place: Place) -> None:
     async with running(place.pipeline()) as pipeline:
         pipeline.spawn("all")

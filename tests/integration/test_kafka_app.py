@@ -40,6 +40,7 @@ def workers(kafka_broker: str, tmp_path: Path, topic_prefix: str) -> Iterator[Wo
     workers.close()
 
 
+@pytest.mark.long
 async def test_kill_and_restart_recovers_the_table_and_loses_nothing(log: KafkaLog, workers: Workers) -> None:
     name, counts = workers.name, Counter[str]()
     await make_topics(log, name)

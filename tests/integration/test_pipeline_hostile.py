@@ -152,6 +152,7 @@ def observed(tenant: str, user: str, session: str, content: str) -> Json:
     }  # fmt: skip
 
 
+@pytest.mark.long
 async def test_observations(pipeline: Pipeline) -> None:
     topic = await AttackedTopic(pipeline, OBSERVATIONS.name, "reflector").begin()
     tenant = pipeline.tenant

@@ -29,6 +29,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return place_for(request, tmp_path_factory)
 
 
+@pytest.mark.long
 async def test_nothing_of_a_turn_is_left_though_the_worker_dies_in_each_stage(place: Place) -> None:
     env = {"MEMSTREAM_OBSERVE_TOGETHER": "1", "MEMSTREAM_SESSION_TIMEOUT": "10"}
     with ModelServer(observing(LIKES)) as model:

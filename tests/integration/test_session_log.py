@@ -89,6 +89,7 @@ def check(pipeline: Pipeline) -> None:
     assert len(pipeline.json_lines("show", "episodes", *who)) == 4
 
 
+@pytest.mark.long
 async def test_each_is_done_once_in_a_folder_wherever_a_worker_dies(embedded: Pipeline) -> None:
     pipeline = embedded
     who, session = whose(pipeline)
@@ -117,6 +118,7 @@ async def test_each_is_done_once_in_a_folder_wherever_a_worker_dies(embedded: Pi
 
 
 @pytest.mark.kafka
+@pytest.mark.long
 async def test_each_is_done_once_on_a_broker(on_a_broker: Pipeline) -> None:
     pipeline = on_a_broker
     _, session = whose(pipeline)

@@ -55,6 +55,7 @@ async def pipeline(in_folder: Place, model: ModelServer) -> AsyncIterator[Pipeli
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.long
 async def test_nobody_but_the_user_changes_what_the_user_said(pipeline: Pipeline) -> None:
     pipeline.spawn("all")
     await pipeline.produce(

@@ -57,6 +57,7 @@ def traced(pipeline: Pipeline, turn_id: str) -> tuple[str, dict[str, Outcome]]:
     return found["stage"], {each["content"]: each for each in found["statements"]}
 
 
+@pytest.mark.long
 async def test_each_statement_has_its_outcome(pipeline: Pipeline) -> None:
     await pipeline.produce(*(turn(text, n) for n, text in enumerate(SAID, start=1)))
     await pipeline.settled()

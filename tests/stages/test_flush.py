@@ -205,6 +205,7 @@ async def reflected(world: ObserverWorld, folder: Path, *, crash_after: Step) ->
 
 
 @pytest.mark.slow
+@pytest.mark.long
 async def test_killed_at_every_step_each_entry_is_one_episode(tmp_path: Path) -> None:
     """With a model that says something else each time. What is kept was told downstream, and nothing is kept twice."""
     calm = ObserverWorld(Moody(), policy=POLICY)

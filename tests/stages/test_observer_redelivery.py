@@ -92,6 +92,7 @@ def picture(world: ObserverWorld) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 async def test_killed_at_every_step_nothing_is_lost_or_double() -> None:
     calm = ObserverWorld(Moody(), policy=POLICY)
     await calm.run(talk(calm))

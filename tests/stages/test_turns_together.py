@@ -309,6 +309,7 @@ async def test_the_rows_runs_and_commands_are_those_of_one_by_one(bench: Bench, 
     assert killed.sent() == alone.sent(), f"{kill} at {killed.harness.step}"
 
 
+@pytest.mark.long
 async def test_a_kill_at_any_step_counts_each_turn_once(bench: Bench) -> None:
     """Also while turns move to the rows of their sessions, and while a run is decided."""
     it = Consolidating(bench)

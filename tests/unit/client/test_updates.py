@@ -251,6 +251,7 @@ STEPS = st.lists(
 
 @given(steps=STEPS, partitions=st.integers(1, 3), after=st.sampled_from([BEGINNING, STATE]), back=st.integers(1, 5))
 @settings(max_examples=60, deadline=None)
+@pytest.mark.long
 def test_whatever_is_told_again_and_whenever_one_restarts_each_change_comes_once(
     steps: list[Step], partitions: int, after: str, back: int
 ) -> None:

@@ -203,6 +203,7 @@ def _tokens(name: str) -> list[list[tokenizer.Token]]:
 @pytest.mark.parametrize("name", ["en", "de"])
 @pytest.mark.parametrize("kind", ["hedges", "endings", "never", "negations", "another", "additive"])
 @pytest.mark.slow
+@pytest.mark.long
 def test_markers_are_taken(name: str, kind: str) -> None:
     pack: Locale = locale(name)
     shelf, phrases = getattr(markers.index_markers(pack), kind), getattr(pack.markers, kind)

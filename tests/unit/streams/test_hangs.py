@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -49,7 +50,9 @@ async def test_a_loop_that_blocks_ends_the_process_and_names_the_record(
 
     steps = StepScheduler()
     watch = HangWatch(tmp_path / "attempts", still=5, exit_process=end)
-    with watch.over([steps]):
+    with watch.over([steps]), ThreadPoolExecutor(12) as others:
+        for _ in range(12):  # in the dump of all threads they come first
+            others.submit(ended.wait, 20)
         await asyncio.sleep(0)
         with steps.within(EventStep("observer", HERE)):
             assert ended.wait(20)

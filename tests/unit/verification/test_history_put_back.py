@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from memstream.schemas.errors import Poison
 from memstream.schemas.topics import EPISODES_RECORDED, OBSERVATIONS
 from memstream.streams.engine.dead_letters import dead_letter
@@ -25,6 +27,7 @@ def _is_turn(fields: Fields, turn_id: str) -> bool:
     return whose == ("acme", "u1", "s1", turn_id)
 
 
+@pytest.mark.long
 async def test_a_turn_that_is_put_back_may_be_reflected_after_a_later_one(dump: Dump) -> None:
     recorded = dump.records[EPISODES_RECORDED.name]
     one, other = dump.find(EPISODES_RECORDED.name, first), dump.find(EPISODES_RECORDED.name, second)
