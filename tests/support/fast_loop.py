@@ -14,7 +14,6 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NoReturn
 
-import hypothesis
 import pytest
 
 LEFT_OUT = ("slow", "kafka", "semantic", "long", "fault")
@@ -25,8 +24,6 @@ QUICK = {("git",), ("uname",)}
 """Commands that end at once: `git ls-files`, and `uname -p`, which the client of OpenAI runs once per process."""
 SLEEP_MAX = 0.02
 """Seconds. A test may let other threads run for a moment."""
-EXAMPLES = 20
-"""Examples of each property in the fast loop. `make test` draws hypothesis' hundred."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,8 +36,6 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if config.getoption("fast"):
         config.pluginmanager.register(Guard(), "fast-guard")
-        hypothesis.settings.register_profile("fast", hypothesis.settings.default, max_examples=EXAMPLES)
-        hypothesis.settings.load_profile("fast")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

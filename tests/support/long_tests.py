@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: takes ten seconds or more; runs with --long")
     if config.getoption("long") != "none":  # slow to import, and used by tests that are long
         config.pluginmanager.import_plugin("schemathesis.pytest.plugin")
-    if config.getoption("long") != "all" and not config.getoption("fast", False):
+    if config.getoption("long") != "all":
         hypothesis.settings.register_profile("some", hypothesis.settings.default, max_examples=EXAMPLES)
         hypothesis.settings.load_profile("some")
 
