@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import hypothesis
 import pytest
 
 from tests.support.fault_rows import BEGIN, END, OFTEN, FaultRow, Result, table, with_table
@@ -23,9 +25,12 @@ def test_rare(n): assert n != 5
 
 
 @pytest.fixture(autouse=True)
-def no_other_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run within a test imports what it loads anew: seconds."""
+def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A run within a test imports what it loads anew: seconds. The number of examples is the whole process's."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    before = hypothesis.settings.get_current_profile_name()
+    yield
+    hypothesis.settings.load_profile(before)
 
 
 FLOWS = """
