@@ -64,6 +64,21 @@ def test_a_quick_run_with_many_users_writes_its_figures_as_json(tmp_path: Path) 
     assert row["value"] > 0
 
 
+def test_a_quick_run_of_the_console_writes_its_figures_as_json(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.console", "--facts", "20", "--rounds", "2", "--out", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads((tmp_path / "console.json").read_text())["figures"]
+    assert [(row["ratio"], row["target"]) for row in figures] == [("console", 2.0)] * 3
+    assert all(row["value"] > 0 for row in figures)
+
+
 def test_a_quick_run_of_what_is_remembered_writes_its_figures_as_json(tmp_path: Path) -> None:
     done = subprocess.run(
         [
