@@ -24,6 +24,8 @@ _RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([
 
 def _rfc3339(value: Any) -> Any:
     """Parse a time in RFC 3339 format. Pydantic would also accept numbers, as seconds since 1970."""
+    if isinstance(value, datetime):  # a field of another model
+        return value
     if isinstance(value, str) and _RFC3339.fullmatch(value):
         return datetime.fromisoformat(value.upper())
     raise ValueError("expected an RFC 3339 time with a zone, such as 2026-11-20T10:00:00Z")

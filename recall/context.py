@@ -19,7 +19,7 @@ from ..adapters.ports import VectorStore
 from ..memory.language.identification import pack_of
 from ..memory.language.locales import locales
 from ..memory.policies import MemoryPolicy
-from ..memory.policies.recall import LIMIT_MAX
+from ..memory.policies.recall import LIMIT_MAX, RankingProfile
 from ..memory.recall.context import (
     DEFAULT_SECTIONS,
     FULL_SECTIONS,
@@ -121,6 +121,8 @@ class ContextRequest:
     known_at: datetime | None = None
     min_score: float = 0.0
     """The lowest score of a recalled item, as in `RecallRequest`. Above 0, nothing replaces missing facts."""
+    profile: RankingProfile | None = None
+    """The ranking profile instead of the policy's."""
     explain: bool = False
     """True for a person who looks at the context: the read publishes no recall event."""
     subject: str | None = None
@@ -169,6 +171,7 @@ class ContextRequest:
             slots=self.slots,
             zone=zone_named(self.time_zone),
             settled=True,
+            profile=self.profile,
             explain=self.explain,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
-from ..memory.policies.recall import LIMIT_MAX
+from ..memory.policies.recall import LIMIT_MAX, RankingProfile
 from ..schemas.base import CONTENT_MAX
 from ..schemas.observations import Category
 from ..schemas.recall import TIERS, Tier
@@ -68,6 +68,8 @@ class RecallRequest:
     explain: bool = False
     """True to name the candidates that were left out. Such a read is for a person who looks at the ranking, so it
     publishes no recall event."""
+    profile: RankingProfile | None = None
+    """The ranking profile instead of the policy's, for a person who compares profiles. None means the policy's."""
     shared_facts: tuple[str, ...] = ()
     """Ids of single facts of other owners that groups share with the owner."""
 

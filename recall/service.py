@@ -27,6 +27,7 @@ from ..memory.language.identification import pack_of
 from ..memory.language.locales import locales
 from ..memory.language.questions import only_asks
 from ..memory.policies import RecallPolicy, TiersPolicy
+from ..memory.policies.recall import RankingProfile
 from ..memory.recall.cue_fit import fits
 from ..memory.recall.cue_times import CueTime, find_cue_time
 from ..memory.recall.fusion import Rank, RankedList, ranks_in
@@ -185,6 +186,8 @@ class RecallService:
         def best(ordered: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
             return choose(ordered, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
 
+        if (ranked := self._ranked_by(request.profile)) is not self:
+            return await ranked.recall(request, now=now)
         shown = 1 if self._reranker is None else self._policy.rerank_pool
         messages = max(MESSAGES_MIN, MESSAGES_A_PLACE * request.limit, shown)
         return await self._read(request, best, self._reranker, now, messages=messages)
@@ -192,7 +195,20 @@ class RecallService:
     async def shortlist(self, request: RecallRequest, pick: Pick, *, now: datetime) -> RecallResult:
         """Return the candidates that `pick` selects, independent of the request's limit. The steps are the same as in
         `recall`, without the reranker."""
-        return await self._read(request, pick, None, now, messages=self._policy.pool)
+        ranked = self._ranked_by(request.profile)
+        return await ranked._read(request, pick, None, now, messages=self._policy.pool)
+
+    def _ranked_by(self, profile: RankingProfile | None) -> RecallService:
+        """Return this service, or one with the same policy except its profile."""
+        if profile in (None, self._policy.profile):
+            return self
+        return RecallService(
+            store=self._store,
+            embedder=self._embedder,
+            policy=replace(self._policy, profile=profile),
+            reranker=self._reranker,
+            locale=self._locale,
+        )
 
     # -------------------------------------------------------------------------------------------- steps
     async def _read(

@@ -1,9 +1,10 @@
-"""Screen Lab: what a recall and a context return for a cue, with the scores, and what they leave out and why."""
+"""Screen Lab: what a recall and a context return for a cue, with the scores, and what they leave out and why. A second
+answer, with other times, another preset or another profile, may be next to the first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any, Final, get_args
 
@@ -11,18 +12,18 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from ...memory.policies.recall import LIMIT_MAX
+from ...memory.policies.recall import LIMIT_MAX, RankingProfile
 from ...memory.recall.context import OmittedPiece
 from ...memory.recall.selection import OmissionReason
-from ...recall.context import ContextService, Preset
+from ...recall.context import TOKENS_MAX, ContextService, Preset, PromptContext
 from ...recall.profile import ProfileReader
 from ...recall.record_reader import RecordReader
-from ...recall.service import RecallPort
+from ...recall.service import RecallPort, RecallResult
 from ...schemas.turns import SENSITIVITIES
 from ..context import ContextQuery
 from ..credentials import Caller
-from ..owner_params import Id
-from ..recall import LimitOf, RecallQuery, checked
+from ..owner_params import Id, Moment
+from ..recall import About, LimitOf, RecallQuery, checked
 from .as_commands import as_commands
 from .pages import ConsolePages, asked, checked_model
 
@@ -42,14 +43,64 @@ CONTEXT_REASONS: Final[Mapping[OmittedPiece, str]] = {
 }
 
 
+OTHER: Final = "other_"
+
+
 class LabQuery(ContextQuery):
+    """Query of the lab. The fields `other_…` are the differences of the second answer."""
+
     limit: Annotated[int | None, Field(ge=1, le=LIMIT_MAX)] = None
     agent_id: Annotated[Id | None, Field(description="The agent that asks.")] = None
+    profile: RankingProfile | None = None
+    other_as_of: Moment | None = None
+    other_known_at: Moment | None = None
+    other_preset: Preset | None = None
+    other_profile: RankingProfile | None = None
+    other_max_tokens: Annotated[int | None, Field(ge=1, le=TOKENS_MAX)] = None
+    other_limit: Annotated[int | None, Field(ge=1, le=LIMIT_MAX)] = None
+    other_min_score: Annotated[float | None, Field(ge=0, le=1)] = None
 
     def recall_query(self) -> RecallQuery:
         """Return the query of the recall with the same parameters."""
         shared = RecallQuery.model_fields.keys() & self.model_fields_set
         return checked_model(RecallQuery, {name: getattr(self, name) for name in shared})
+
+    def first(self) -> LabQuery:
+        """Return the query without the differences."""
+        return self.model_copy(update=dict.fromkeys(self._others()))
+
+    def second(self) -> LabQuery | None:
+        """Return the query with the differences, or None without one."""
+        others = {name.removeprefix(OTHER): value for name, value in self._others().items() if value is not None}
+        return self.first().model_copy(update=others) if others else None
+
+    def _others(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in LabQuery.model_fields if name.startswith(OTHER)}
+
+
+@dataclass(frozen=True, slots=True)
+class LabAnswer:
+    """A recall and a context for one query."""
+
+    query: LabQuery
+    limit: int
+    recalled: RecallResult
+    made: PromptContext
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The texts of all candidates by id."""
+        every = (*self.recalled.items, *(each.memory for each in self.recalled.left_out))
+        return {each.item.id: each.item.content for each in every}
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """The places of the items in the answer by id, from 1."""
+        return {each.item.id: place for place, each in enumerate(self.recalled.items, start=1)}
+
+    @property
+    def lines(self) -> Sequence[str]:
+        return self.made.text.splitlines()
 
 
 def router(
@@ -65,6 +116,14 @@ def router(
 ) -> APIRouter:
     routes = APIRouter(route_class=pages.route_class(), include_in_schema=False)
 
+    async def answer(query: LabQuery, about: About, moment: datetime) -> LabAnswer:
+        wanted = query.recall_query().request(about, limit=limit, profiles=profiles)
+        context = query.request(about, profiles=profiles)
+        shown = {"explain": True, "profile": query.profile}
+        recalled = await recall.recall(replace(wanted, **shown), now=moment)
+        made = await contexts.context(replace(context, **shown), now=moment)
+        return LabAnswer(query, wanted.limit, recalled, made)
+
     @routes.get("/lab")
     async def lab(request: Request, caller: Caller = reader) -> Response:
         query = asked(LabQuery, request)
@@ -73,30 +132,27 @@ def router(
             "user": query.given_user or (query.owner(caller).id if caller.users else None),
             "query": query,
             "presets": get_args(Preset),
+            "profiles": get_args(RankingProfile),
             "sensitivities": SENSITIVITIES,
         }
         if "cue" not in request.query_params:
-            return pages.page(request, "lab.html", caller=caller, recalled=None, **values)
+            return pages.page(request, "lab.html", caller=caller, answers=[], **values)
         about = await checked(query, caller, None, record_reader)
-        moment = now()
-        wanted = query.recall_query().request(about, limit=limit, profiles=profiles)
-        recalled = await recall.recall(replace(wanted, explain=True), now=moment)
-        made = await contexts.context(replace(query.request(about, profiles=profiles), explain=True), now=moment)
-        missing = {each.part: each for each in (*recalled.missing, *made.missing)}
+        moment, first = now(), query.first()
+        answers = [await answer(each, about, moment) for each in (first, query.second()) if each is not None]
+        missing = {part.part: part for each in answers for part in (*each.recalled.missing, *each.made.missing)}
         return pages.page(
             request,
             "lab.html",
             caller=caller,
-            recalled=recalled,
-            made=made,
+            answers=answers,
             missing=[*missing.values()],
-            limit=wanted.limit,
             recall_reasons=RECALL_REASONS,
             context_reasons=CONTEXT_REASONS,
             commands=as_commands(
                 request,
                 "recall",
-                query.recall_query(),
+                first.recall_query(),
                 sent=True,
                 cli=[
                     "recall",
@@ -110,8 +166,6 @@ def router(
                     query.cue,
                 ],
             ),
-            texts={each.item.id: each.item.content for each in recalled.items}
-            | {each.memory.item.id: each.memory.item.content for each in recalled.left_out},
             **values,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ from memstream.recall.service import RecallService
 from tests.support.api_server import NoCommands, app_over
 from tests.support.console_pages import HOSTILE, called, page_of, shape, words
 from tests.support.console_world import TOKENS, ConsoleWorld, Run, console_world
+from tests.support.stored_memory import NOW
 
 
 class Published:
@@ -91,6 +93,52 @@ def test_the_context_has_tokens_by_section(run: Run, world: ConsoleWorld) -> Non
     whole = next(int(each) for each in words(page, "main > section:last-of-type h2").split() if each.isdigit())
     small = page_of(run(read(world, user_id="context", cue="tea", preset="full", max_tokens=whole - 1)))
     assert "there is no room within max_tokens" in words(small, "#unshown")
+
+
+def test_two_answers_are_next_to_each_other_and_differences_are_marked(run: Run, world: ConsoleWorld) -> None:
+    later, word = NOW + timedelta(days=30), "2026-12-10T00:00:00Z"
+    run(world.learnt("Works at Google", user="two", turn="t1", valid_to=later, state="superseded"))
+    run(world.learnt("Works at Stripe", user="two", turn="t2", valid_from=later))
+    run(world.learnt("Works on Sundays", user="two", turn="t3"))
+    asked = {"user_id": "two", "cue": "Works at", "preset": "full"}
+    one = page_of(run(read(world, as_of=word, **asked)))
+    assert one.css(".differs") == []
+    page = page_of(run(read(world, as_of=word, other_as_of="2027-02-01T00:00:00Z", **asked)))
+
+    def rows(table: str) -> dict[str, str]:
+        return {row.css_first("td bdi").text(): " ".join(tag.text() for tag in row.css(".differs"))
+                for row in page.css(f"#{table} tr") if "semantic" in row.css_first(".meta").text()}  # fmt: skip
+
+    assert rows("answer")["Works at Google"] == rows("other-answer")["Works at Stripe"] == "not in the other answer"
+    assert "Works at Stripe" not in rows("answer")
+    assert rows("answer")["Works on Sundays"] in ("", "2 in the other answer")
+    assert [" ".join(each.text().split()) for each in page.css("section > .meta")][:2] == [
+        "true at 2026-12-10 00:00:00 UTC", "true at 2027-02-01 00:00:00 UTC"
+    ]  # fmt: skip
+    marked = [[each.text() for each in page.css(f"#{text} mark")] for text in ("context", "other-context")]
+    assert [sum("Google" in line for line in lines) for lines in marked] == [1, 0]
+    assert [sum("Stripe" in line for line in lines) for lines in marked] == [0, 1]
+    assert not any("Sundays" in line for lines in marked for line in lines), "the same line is not marked"
+
+
+def test_two_profiles_rank_and_two_presets_show(run: Run, world: ConsoleWorld) -> None:
+    for number in range(3):
+        run(
+            world.learnt(
+                f"Walks {'far ' * number}on Sundays", user="rank", turn=f"t{number}", confidence=0.9 - number / 5
+            )
+        )
+    asked = {"user_id": "rank", "cue": "walks"}
+    page = page_of(run(read(world, profile="memstream", other_profile="composite", other_limit=1, **asked)))
+    parts = [{each.text().split()[0] for each in page.css(f"#{table} tr td:nth-child(3) .part")}
+             for table in ("answer", "other-answer")]  # fmt: skip
+    assert parts[0] != parts[1]
+    assert len(page.css("#other-answer tr")) == 1
+    page = page_of(run(read(world, preset="small", other_preset="full", **asked)))
+    assert [" ".join(each.text().split()) for each in page.css("section > .meta")][:2] == [
+        "preset small",
+        "preset full",
+    ]
 
 
 def test_what_a_caller_may_not_see_is_not_in_the_page(run: Run, world: ConsoleWorld) -> None:
