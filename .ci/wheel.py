@@ -36,6 +36,7 @@ NEEDED = (
     "memstream/schemas/json/fact_updated.json",
     "memstream/api/console/templates/base.html",
     "memstream/api/console/static/console.css",
+    "memstream/api/console/static/console.js",
     *(f"memstream/{room}/__init__.py" for room in ROOMS),
 )
 LIGHT_MAX = 30 * 1000 * 1000

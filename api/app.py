@@ -186,9 +186,8 @@ def create_app(
             now=services.now,
         )
     )
-    app.include_router(
-        updates.router(followers=services.followers, pools=pools, credentials=credentials, limits=limits)
-    )
+    streams = updates.FactStreams(services.followers, pools, credentials, limits)
+    app.include_router(updates.router(streams))
     app.include_router(turn_outcomes.router(turn_tracer=services.turn_tracer, credentials=credentials))
     app.include_router(
         records.router(
@@ -277,6 +276,7 @@ def create_app(
             edits=edits.EditSender(services.editor, pools.commands, services.record_reader, limits),
             reviews=reviews.FactReviews(services.commands, pools.commands, services.fact_tracer, services.now),
             dead_letters=letters,
+            streams=streams,
             credentials=credentials,
             retry_after=limits.retry_seconds,
         )

@@ -229,9 +229,34 @@ def _line(value: bytes) -> str:
     return value.decode()
 
 
-def router(*, followers: TopicFanout, pools: Pools, credentials: Credentials, limits: Limits) -> APIRouter:
+@dataclass(frozen=True, slots=True)
+class FactStreams:
+    """Streams of changes of facts, within the rights of a caller and the places of its tenant."""
+
+    followers: TopicFanout
+    pools: Pools
+    credentials: Credentials
+    limits: Limits
+
+    def stream(self, query: UpdatesQuery, caller: Caller, *, last: str | None) -> UpdatesResponse:
+        """Return the stream after the position `last`. Raises Problem if the caller may not read the owner or the
+        sensitivity, or if `last` is no position."""
+        audience = Audience(query.tenant_of(caller), query.owner_or_all(caller), query.ceiling)
+        caller.check_ceiling(query.ceiling, audience.tenant_id, audience.owner)
+        return UpdatesResponse(
+            followers=self.followers,
+            begin=_begin(last, query.begin),
+            select=audience.hears,
+            limits=self.limits,
+            places=StreamPlaces(
+                self.pools, party_of(caller, audience.tenant_id), may=lambda: self.credentials.holds(caller)
+            ),
+        )
+
+
+def router(streams: FactStreams) -> APIRouter:
     routes = APIRouter(tags=["facts"])
-    reader = Depends(caller_with(credentials, "memory:read"))
+    reader = Depends(caller_with(streams.credentials, "memory:read"))
 
     @routes.get(
         "/v1/facts/updates",
@@ -260,15 +285,7 @@ def router(*, followers: TopicFanout, pools: Pools, credentials: Credentials, li
         record and receives none twice (but a record may be in the log twice: compare `event_id`). An event `position`
         has only an id. When the server ends a stream, it sends an event `end` whose data has the reason. Blocks with
         only a comment are heartbeats."""
-        audience = Audience(query.tenant_of(caller), query.owner_or_all(caller), query.ceiling)
-        caller.check_ceiling(query.ceiling, audience.tenant_id, audience.owner)
-        return UpdatesResponse(
-            followers=followers,
-            begin=_begin(last, query.begin),
-            select=audience.hears,
-            limits=limits,
-            places=StreamPlaces(pools, party_of(caller, audience.tenant_id), may=lambda: credentials.holds(caller)),
-        )
+        return streams.stream(query, caller, last=last)
 
     return routes
 

@@ -16,6 +16,7 @@ from ...schemas.facts import Fact, FactUpdated
 from ...schemas.observations import Observation
 from ...schemas.turns import SENSITIVITIES
 from ...schemas.working_set import StoredMessage
+from ...streams.log.fanout import TopicFanout
 from ..credentials import Caller
 from ..edit_routes import EDIT_ROUTES, EditRoute, body_model
 from ..edits import EditSender
@@ -25,6 +26,7 @@ from ..records import FactQuery, FactsQuery, within_bounds
 from ..reviews import FactReviews, ReviewAccepted, ReviewQuery, Verdict
 from ..scopes import Scope
 from .as_commands import as_commands, owner_arguments
+from .live import position, stream_query
 from .pages import ConsolePages, Noticed, asked, checked_model
 from .shown_text import TextPiece, pieces_with
 
@@ -98,6 +100,7 @@ def router(
     fact_tracer: FactTracer,
     edits: EditSender,
     reviews: FactReviews,
+    followers: TopicFanout,
 ) -> APIRouter:
     """Build the routes. `reader` is the dependency that provides a caller with the right to read."""
     routes = APIRouter(route_class=pages.route_class(), include_in_schema=False)
@@ -106,6 +109,7 @@ def router(
     async def facts(request: Request, caller: Caller = reader) -> Response:
         query = asked(FactListQuery, request)
         selection = query.facts(caller, profiles=profiles)
+        after = await position(followers)
         page = await within_bounds(record_reader.facts(selection, limit=query.limit, cursor=query.cursor))
         return pages.page(
             request,
@@ -115,6 +119,7 @@ def router(
             query=query,
             tenant=selection.tenant_id,
             owner=selection.owner,
+            live=stream_query(after, selection.tenant_id, selection.owner, query.ceiling),
             states=STATES,
             sensitivities=SENSITIVITIES,
             reviews=query.state in REVIEWED and "memory:review" in caller.scopes,
@@ -140,6 +145,7 @@ def router(
     async def fact(request: Request, fact_id: RecordId, caller: Caller = reader) -> Response:
         query = asked(FactPageQuery, request)
         ref = query.ref(caller, fact_id)
+        after = await position(followers)
         chain = await fact_tracer.trace(ref)
         if chain is None:
             raise not_found(f"there is no fact {fact_id} here, or it may not be read")
@@ -150,6 +156,7 @@ def router(
             caller=caller,
             fact=chain.fact,
             chain=chain,
+            live=stream_query(after, ref.tenant_id, chain.fact.owner, query.ceiling),
             tenant=ref.tenant_id,
             query=query,
             ceiling=query.ceiling,

@@ -29,7 +29,8 @@ FOLDER: Final = Path(__file__).parent
 CONTENT_POLICY: Final = "; ".join(
     (
         "default-src 'none'",
-        "script-src 'none'",
+        "script-src 'self'",
+        "connect-src 'self'",
         "style-src 'self'",
         "img-src 'self'",
         "form-action 'self'",
@@ -39,7 +40,8 @@ CONTENT_POLICY: Final = "; ".join(
         "trusted-types 'none'",
     )
 )
-"""The pages have no script, no inline style and no part from another origin."""
+"""The pages have no inline script or style, and no part from another origin. Trusted Types without a policy keep the
+script from setting markup."""
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": CONTENT_POLICY,
     "Cache-Control": "no-store",
@@ -49,6 +51,18 @@ HEADERS: Final[Mapping[str, str]] = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+HEADINGS: Final[Mapping[HTTPStatus, str]] = {
+    HTTPStatus.FORBIDDEN: "You may not do this",
+    HTTPStatus.NOT_FOUND: "Memory does not have this",
+    HTTPStatus.CONFLICT: "Memory refused the change",
+    HTTPStatus.GONE: "The log no longer has this",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The text is too long",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "This is not a form of the console",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "A field has a wrong value",
+    HTTPStatus.TOO_MANY_REQUESTS: "Too many requests run",
+    HTTPStatus.SERVICE_UNAVAILABLE: "A part of memory does not answer",
+}
+"""Headings of error pages. Another status has the heading "The server failed"."""
 NOTICE: Final = "notice"
 Notice = Literal["applied", "accepted", "put_back", "was_put_back"]
 """Result of a form. `accepted`: the change is in the log, and no stage has applied it in time."""
@@ -87,16 +101,17 @@ class ConsolePages:
         status: HTTPStatus = HTTPStatus.OK,
         **values: object,
     ) -> Response:
-        """Render a page. `caller` None: nobody is signed in."""
-        root = console_root(request)
+        """Render a page. `caller` None: nobody is signed in. The value `live` is the query of the page's stream."""
+        root, here = console_root(request), _here(request, but=NOTICE)
 
         def link(page: str, **query: object) -> str:
             return address(root, page, query)
 
         text = self._templates.get_template(template).render(
-            values,
+            {"live": None} | values,
             link=link,
-            here=_here(request, but=NOTICE),
+            here=here,
+            reload=root.removesuffix(PATH) + here,
             caller=caller,
             can=frozenset() if caller is None else caller.scopes,
             signed_in=self._signs_in and caller is not None,
@@ -134,7 +149,11 @@ class ConsolePages:
             return self._to_sign_in(request, problem)
         audit_denied(problem, request)
         caller = getattr(request.state, "console_caller", None)
-        response = self.page(request, "error.html", caller=caller, status=problem.status, problem=problem)
+        heading = HEADINGS.get(problem.status, "The server failed")
+        again = "Retry-After" in problem.headers and request.method == "GET"
+        response = self.page(
+            request, "error.html", caller=caller, status=problem.status, problem=problem, heading=heading, again=again
+        )
         response.headers.update({name: value for name, value in problem.headers.items() if name == "Retry-After"})
         return response
 
@@ -203,7 +222,7 @@ def checked_model(model: type[M], given: Mapping[str, Any]) -> M:
 
 
 def time_of(moment: datetime | None) -> Markup:
-    """Return a time as an element: the date and the seconds in UTC."""
+    """Return a time as an element: the date and the seconds in UTC. The script shows the reader's zone instead."""
     if moment is None:
         return Markup('<span class="none">–</span>')
     utc = moment.astimezone(UTC)

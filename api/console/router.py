@@ -1,4 +1,4 @@
-"""Routes of the console: sign-in, the stylesheet, the start page, and the pages of the screens."""
+"""Routes of the console: sign-in, the files, the start page, and the pages of the screens."""
 
 from __future__ import annotations
 
@@ -22,13 +22,18 @@ from ..edits import EditSender
 from ..problems import Problem, audit_denied, not_found
 from ..recall import LimitOf
 from ..reviews import FactReviews
+from ..updates import FactStreams
 from ..worker_health import Readiness
-from . import fact_pages, held_pages, lab_pages, letter_pages, trail_pages
+from . import fact_pages, held_pages, lab_pages, letter_pages, live, trail_pages
 from .pages import FOLDER, ConsolePages, address, console_root
 from .sign_in import PATH, check_same_site, checked_token, forget, read_form, remember, return_path
 from .trail_pages import ReadLags, known_lags
 
-STATIC: Final = {"console.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
+STATIC: Final = {
+    "console.css": "text/css; charset=utf-8",
+    "console.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
 
 
 def router(
@@ -46,6 +51,7 @@ def router(
     edits: EditSender,
     reviews: FactReviews,
     dead_letters: DeadLetters,
+    streams: FactStreams,
     credentials: Credentials,
     retry_after: int,
 ) -> APIRouter:
@@ -127,6 +133,7 @@ def router(
             fact_tracer=fact_tracer,
             edits=edits,
             reviews=reviews,
+            followers=streams.followers,
         )
     )
 
@@ -135,7 +142,14 @@ def router(
     routes.include_router(letter_pages.router(pages, reader, dead_letters=dead_letters))
 
     routes.include_router(
-        trail_pages.router(pages, reader, record_reader=record_reader, turn_tracer=turn_tracer, lags=lags)
+        trail_pages.router(
+            pages,
+            reader,
+            record_reader=record_reader,
+            turn_tracer=turn_tracer,
+            lags=lags,
+            followers=streams.followers,
+        )
     )
 
     routes.include_router(
@@ -150,6 +164,8 @@ def router(
             now=now,
         )
     )
+
+    routes.include_router(live.router(pages, reader, streams=streams))
 
     @routes.get("/{rest:path}")
     async def unknown(request: Request, rest: str, caller: Caller = reader) -> Response:

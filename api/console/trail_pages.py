@@ -19,6 +19,7 @@ from ...recall.turn_trace import TurnOutcome, TurnStage, TurnTracer
 from ...schemas.errors import Transient
 from ...schemas.facts import Fact
 from ...schemas.turns import SENSITIVITIES, Owner, Sensitivity
+from ...streams.log.fanout import TopicFanout
 from ...streams.log.stage_lag import StageLag
 from ..credentials import Caller
 from ..owner_params import Id, one_of
@@ -26,6 +27,7 @@ from ..problems import not_found
 from ..records import TURNS_DEFAULT, Cursor, SessionQuery, within_bounds
 from ..turn_outcomes import TurnQuery
 from .as_commands import as_commands
+from .live import position, stream_query
 from .pages import ConsolePages, asked
 
 ReadLags = Callable[[], Awaitable[Sequence[StageLag]]]
@@ -66,12 +68,22 @@ class TrailQuery(SessionQuery):
         )
 
 
+def _user(user_id: str | None) -> Owner | None:
+    return None if user_id is None else Owner(scope="user", id=user_id)
+
+
 def _midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
 def router(
-    pages: ConsolePages, reader: Caller, *, record_reader: RecordReader, turn_tracer: TurnTracer, lags: ReadLags
+    pages: ConsolePages,
+    reader: Caller,
+    *,
+    record_reader: RecordReader,
+    turn_tracer: TurnTracer,
+    lags: ReadLags,
+    followers: TopicFanout,
 ) -> APIRouter:
     routes = APIRouter(route_class=pages.route_class(), include_in_schema=False)
     finder = TurnFinder(record_reader, turn_tracer)
@@ -91,6 +103,7 @@ def router(
         query = asked(TrailQuery, request)
         selection = query.turns(caller)
         search = TurnSearch.of(query.words, query.stage)
+        after = await position(followers)
         reading = finder.page(selection, search, limit=query.limit, cursor=query.cursor, sees=caller.sees)
         found = await within_bounds(reading)
         return pages.page(
@@ -99,6 +112,7 @@ def router(
             caller=caller,
             tenant=selection.tenant_id,
             user=selection.user_id,
+            live=stream_query(after, selection.tenant_id, _user(selection.user_id), query.ceiling),
             query=query,
             turns=found.turns,
             missing=found.missing,
@@ -128,6 +142,7 @@ def router(
     async def turn(request: Request, turn_id: Annotated[Id, Path()], caller: Caller = reader) -> Response:
         query = asked(TurnQuery, request)
         ref = query.ref(caller, turn_id)
+        after = await position(followers)
         traced = await turn_tracer.trace(ref)
         if not traced.turns:
             raise not_found(f"there is no turn {turn_id} here, or it may not be read")
@@ -137,6 +152,7 @@ def router(
             caller=caller,
             tenant=ref.tenant_id,
             user=ref.user_id,
+            live=stream_query(after, ref.tenant_id, _user(ref.user_id), query.ceiling),
             ceiling=query.ceiling,
             turns=traced.turns,
             missing=traced.missing,

@@ -263,6 +263,13 @@ class TopicFanout:
                 self._readers.discard(reader)
                 await cancelled(feeding)
 
+    async def end(self) -> Offsets:
+        """Return the offsets after the last record. Raises Transient when the log does not answer."""
+        ends = await self._log.ends(self._topic)
+        if not ends:
+            raise Transient("broker", f"there is no topic {self._topic}", remedy="memstream topics create")
+        return Offsets(ends)
+
     def close(self) -> None:
         """End all readers, and accept no new reader."""
         self._closed = True
@@ -271,10 +278,7 @@ class TopicFanout:
 
     # ------------------------------------------------------------------------------------------------ inside
     async def _offsets(self) -> tuple[Offsets, Offsets]:
-        starts, ends = await self._log.starts(self._topic), await self._log.ends(self._topic)
-        if not ends:
-            raise Transient("broker", f"there is no topic {self._topic}", remedy="memstream topics create")
-        return Offsets(starts), Offsets(ends)
+        return Offsets(await self._log.starts(self._topic)), await self.end()
 
     def _check(self, places: Offsets, starts: Offsets, ends: Offsets) -> None:
         """Check that the log has all records after these offsets. Raises OffsetsLost."""

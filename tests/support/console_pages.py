@@ -30,7 +30,7 @@ HOSTILE: Final = (
 
 
 def page_of(answer: httpx.Response) -> LexborHTMLParser:
-    """Parse a page, and check what holds for each page: the headers, no script, nothing from elsewhere, names of
+    """Parse a page, and check what holds for each page: the headers, one script file, nothing from elsewhere, names of
     fields."""
     assert answer.headers["content-type"] == "text/html; charset=utf-8", answer.text
     assert answer.headers["content-security-policy"] == CONTENT_POLICY
@@ -39,7 +39,10 @@ def page_of(answer: httpx.Response) -> LexborHTMLParser:
     assert "access-control-allow-origin" not in answer.headers
     page = LexborHTMLParser(answer.text)
     assert page.css_first("main") is not None
-    assert page.css("script, style, iframe, object, embed, base, img, svg") == []
+    assert page.css("style, iframe, object, embed, base, img, svg") == []
+    (script,) = page.css("script")
+    assert str(script.attributes["src"]).endswith("/console/static/console.js")
+    assert script.text() == ""
     for node in page.css("*"):
         for name, value in node.attributes.items():
             assert not name.startswith("on"), node.html

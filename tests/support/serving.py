@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
@@ -15,6 +15,7 @@ from .cli_process import COMMAND, Memstream
 from .polling import wait_for_blocking
 
 DEADLINE = 60.0
+Started = TypeVar("Started", bound="Serving")
 
 
 class Serving:
@@ -54,7 +55,13 @@ class Serving:
 
 @contextmanager
 def serving(memstream: Memstream, port: int, *arguments: str, **env: str) -> Iterator[Serving]:
-    server = Serving(memstream, port, *arguments, **env)
+    with running(Serving(memstream, port, *arguments, **env)) as server:
+        yield server
+
+
+@contextmanager
+def running(server: Started) -> Iterator[Started]:
+    """Wait until a server is ready, and end it after the block."""
     try:
         server.until(lambda: httpx.get(f"{server.url}/readyz", timeout=5).status_code == 200)
         yield server

@@ -73,15 +73,20 @@ class Stream:
 
 @asynccontextmanager
 async def streaming(
-    url: str, *, last: str | None = None, headers: Mapping[str, str] | None = None, **query: str
+    url: str,
+    *,
+    path: str = "/v1/facts/updates",
+    last: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    **query: str,
 ) -> AsyncIterator[Stream]:
-    """Open `/v1/facts/updates` and read its first block. `begin` stands for `from`."""
+    """Open a stream and read its first block. `begin` stands for `from`."""
     if "begin" in query:
         query["from"] = query.pop("begin")
     given = dict(headers or {}) | ({"Last-Event-ID": last} if last is not None else {})
     async with (
         httpx.AsyncClient(base_url=url, timeout=httpx.Timeout(30.0)) as client,
-        client.stream("GET", "/v1/facts/updates", params=query, headers=given) as answer,
+        client.stream("GET", path, params=query or None, headers=given) as answer,
     ):
         if answer.status_code != 200:
             await answer.aread()

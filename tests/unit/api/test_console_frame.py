@@ -244,11 +244,12 @@ async def test_a_server_without_tokens_opens_immediately() -> None:
 async def test_unknown_pages_and_wrong_queries_are_pages(app: FastAPI) -> None:
     async with called(app, token="mst_reader") as client:
         for path, status, why in (
-            ("/console/nothing/here", 404, "no such page"),
+            ("/console/nothing/here", 404, "Memory does not have this the console has no such page"),
             ("/console/static/..%2fpages.py", 404, "no such page"),
             ("/console/static/other.css", 404, "no file"),
-            ("/console/facts?state=wrong", 422, "state"),
+            ("/console/facts?state=wrong", 422, "A field has a wrong value state"),
             ("/console/facts?tenant_id=rival", 403, "no access to the tenant"),
+            ("/console/facts?tenant_id=rival", 403, "signed in with the token mst_reader"),
             ("/console/facts?ceiling=secret", 403, "memory:read-secret"),
             ("/console/facts/" + "f" * 65, 422, "fact_id"),
         ):
@@ -261,7 +262,12 @@ async def test_unknown_pages_and_wrong_queries_are_pages(app: FastAPI) -> None:
 
 async def test_the_files_of_the_pages_need_no_token(app: FastAPI) -> None:
     async with called(app) as client:
-        for name, kind in (("console.css", "text/css; charset=utf-8"), ("icon.svg", "image/svg+xml")):
+        kinds = {
+            "console.css": "text/css; charset=utf-8",
+            "console.js": "text/javascript; charset=utf-8",
+            "icon.svg": "image/svg+xml",
+        }
+        for name, kind in kinds.items():
             answer = await client.get(f"/console/static/{name}")
             assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
             assert "url(" not in answer.text
