@@ -119,9 +119,8 @@ def router(
     async def answer(query: LabQuery, about: About, moment: datetime) -> LabAnswer:
         wanted = query.recall_query().request(about, limit=limit, profiles=profiles)
         context = query.request(about, profiles=profiles)
-        shown = {"explain": True, "profile": query.profile}
-        recalled = await recall.recall(replace(wanted, **shown), now=moment)
-        made = await contexts.context(replace(context, **shown), now=moment)
+        recalled = await recall.recall(replace(wanted, explain=True, profile=query.profile), now=moment)
+        made = await contexts.context(replace(context, explain=True, profile=query.profile), now=moment)
         return LabAnswer(query, wanted.limit, recalled, made)
 
     @routes.get("/lab")
