@@ -102,6 +102,10 @@ class LabAnswer:
     def lines(self) -> Sequence[str]:
         return self.made.text.splitlines()
 
+    def marked(self, line: str, other: LabAnswer) -> bool:
+        """Return whether the other context lacks the line. The frame of each context has a mark of its own."""
+        return bool(line.strip()) and line not in other.lines and not line.startswith("[memory ")
+
 
 def router(
     pages: ConsolePages,

@@ -389,6 +389,8 @@ def test_pages_are_accessible_and_fit_on_a_phone(page: Page, colours: Any, rules
             if each["impact"] in ("serious", "critical")
         ]
         if PICTURES and (name, colours) in PICTURED:
+            if name == "lab":
+                page.locator("section").first.evaluate("section => section.scrollIntoView()")
             take_picture(page, Path(PICTURES) / f"console-{name}.webp")
     shown = [f"{name}: shows the text" for name in ("trail", "lab", "compared", "blocks")]
     assert sorted(found) == sorted(shown), "each page with the text shows it, and has no other finding"
