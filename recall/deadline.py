@@ -12,7 +12,8 @@ from ..schemas.errors import OverBudget, Poison, Transient
 T = TypeVar("T")
 EMBEDDER = "embedder"
 LINKS = "links"
-HELPERS = frozenset((EMBEDDER, LINKS))
+EVENT = "event"
+HELPERS = frozenset((EMBEDDER, LINKS, EVENT))
 """Parts that contain no memories. They only support search or ranking."""
 
 
@@ -21,7 +22,7 @@ class UnansweredPart:
     """A part of the read that did not answer."""
 
     part: str
-    """`embedder`, `links`, `reranker`, `selection`, `groups`, or `<tier>.<search>`."""
+    """`embedder`, `links`, `event`, `reranker`, `selection`, `groups`, or `<tier>.<search>`."""
     why: str
 
 

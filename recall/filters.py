@@ -8,6 +8,7 @@ from datetime import datetime
 from qdrant_client import models
 
 from ..adapters.vectors.conditions import after, any_of, equals, is_empty, until
+from ..memory.recall.cue_fit import USER
 from ..memory.recall.cue_times import CueTime
 from ..schemas.recall import Tier
 from ..schemas.turns import up_to
@@ -70,6 +71,22 @@ def believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
         until("valid_from", valid),
         models.Filter(should=[standing, replaced, denied_later]),
     ]
+
+
+def event_facts(request: RecallRequest) -> models.Filter:
+    """Match the facts about the user that memory believes or believed: any of them may state when an event was.
+
+    The filters of the request do not count: they select the answer, and the event is in the question.
+    """
+    conditions: list[models.Condition] = [
+        equals("owner_key", request.owner.key(request.tenant_id)),
+        equals("subject", USER),
+        any_of("state", ("active", "superseded")),
+        _ceiling(request),
+    ]
+    if request.past is not None:
+        conditions.append(until("recorded_at", request.past))
+    return models.Filter(must=conditions)
 
 
 def _working(request: RecallRequest) -> models.Filter | None:

@@ -14,9 +14,11 @@ from ..adapters.ports import Payload
 from ..memory.decay import latest, stability_after, strength
 from ..memory.facts.belief import FactClaim, was_believed
 from ..memory.facts.routing import needs_own_word, trust_of
+from ..memory.facts.slot_predicates import PREDICATE_SLOTS
 from ..memory.language.clean_text import clean_text
 from ..memory.policies import RecallPolicy
 from ..memory.recall.cue_fit import FitText
+from ..memory.recall.event_times import DatedFact
 from ..memory.recall.prompt_framing import remove_framed
 from ..memory.recall.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace
 from ..schemas.base import CONTENT_MAX, Contract, GivenId, Instant, Metadata, OurId, Quote, Subject
@@ -24,6 +26,7 @@ from ..schemas.errors import Fatal
 from ..schemas.facts import APPROVED, Evidence, FactState, Trust
 from ..schemas.observations import Category
 from ..schemas.recall import Tier
+from ..schemas.slots import OTHER
 from ..schemas.turns import Role, Sensitivity
 
 FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
@@ -51,6 +54,11 @@ COMPOSITE_FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
     "turns": FIELDS["turns"],
 }
 """Fields of a candidate for the ranking profile `composite`."""
+EVENT_FIELDS: Final = (
+    *("content", "slot", "predicate", "category"),
+    *("valid_from", "valid_from_told", "valid_to", "supersedes"),
+)
+"""Fields of a fact that can state when an event was."""
 SAYING: Final = (
     *("content", "state", "valid_to", "expired_at", "closed_at"),
     *("evidence[].observation_id", "evidence[].session_id", "evidence[].turn_id"),
@@ -232,6 +240,21 @@ def saying_of(payload: Payload, *, valid: datetime, known: datetime, not_yet: Co
             valid=valid,
             known=known,
         ),
+    )
+
+
+def dated_fact(payload: Payload) -> DatedFact:
+    """Return the fields of a fact that can state when an event was. A fact of an earlier version has no slot; its
+    predicate names one."""
+    slot, predicate = payload.get("slot"), payload.get("predicate")
+    return DatedFact(
+        content=content_of(payload),
+        slot=str(slot) if slot not in (None, OTHER) else PREDICATE_SLOTS.get(str(predicate), OTHER),
+        category=_text(payload, "category"),
+        begin=_moment(payload, "valid_from"),
+        begin_told=payload.get("valid_from_told") is True,
+        end=_moment(payload, "valid_to") if payload.get("valid_to") else None,
+        follows=bool(payload.get("supersedes")),
     )
 
 

@@ -30,6 +30,7 @@ from ..memory.policies import RecallPolicy, TiersPolicy
 from ..memory.policies.recall import RankingProfile
 from ..memory.recall.cue_fit import fits
 from ..memory.recall.cue_times import CueTime, find_cue_time
+from ..memory.recall.event_times import read_event_clause
 from ..memory.recall.fusion import Rank, RankedList, ranks_in
 from ..memory.recall.links import activation
 from ..memory.recall.ranking import (
@@ -50,6 +51,7 @@ from ..schemas.turns import Sensitivity
 from .belief_filter import find_disbelieved
 from .collection_cache import CollectionCache
 from .deadline import DeadlineReads, UnansweredPart
+from .event_search import find_event_time
 from .forgotten_messages import FIELDS as QUOTES
 from .forgotten_messages import Quotes, is_quoted, only_asks_to_forget, others_of, quotes_in, turn_of
 from .payloads import MemorySource, content_of, fit_text_of, impression_of, subject_of, times_of, told_of, trace_of
@@ -226,7 +228,7 @@ class RecallService:
             now=now,
             parts=parts,
             messages=min(messages, self._policy.pool),
-            named=self._named_time(request, now),
+            named=await self._event_time(request, now, parts, collections) or self._named_time(request, now),
         )
         found = dict(self._found(await searching.run(), request))
         found = await self._remembered(found, searching.forgotten, parts, request)
@@ -382,6 +384,16 @@ class RecallService:
             reasons[each.tier, each.id] = (reason, None if same is None else same.id)
         ordered = sort_by_score(each for each in every if (each.tier, each.id) in reasons)
         return [(each, *reasons[each.tier, each.id]) for each in ordered]
+
+    async def _event_time(
+        self, request: RecallRequest, now: datetime, parts: DeadlineReads, collections: Collection[str]
+    ) -> CueTime | None:
+        """Return the time that the cue names by an event of the user's life."""
+        cue = request.search_text
+        clause = None if cue is None or FACTS not in collections else read_event_clause(cue, self._packs)
+        if clause is None:
+            return None
+        return await find_event_time(clause, store=self._store, request=request, now=now, parts=parts)
 
     def _named_time(self, request: RecallRequest, now: datetime) -> CueTime | None:
         """Return the time that the cue names, seen from the time of the read."""

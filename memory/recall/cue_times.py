@@ -53,16 +53,29 @@ def find_cue_time(cue: str, packs: Sequence[Locale], *, now: datetime, zone: tzi
 
     Several times are taken together: `last year in August` is one August.
     """
-    tokens = [each.lower() for each in _TOKEN.findall(unicodedata.normalize("NFC", cue))]
+    written = _TOKEN.findall(unicodedata.normalize("NFC", cue))
+    tokens = [each.lower() for each in written]
     try:
         today = now.astimezone(zone).date()
         for pack in packs:
-            days = _taken_together([*_CueReader(tokens, pack, today).spans()])
+            days = _taken_together([*_CueReader(tokens, written, pack, today).spans()])
             if days is not None and not (days.start and days.end and days.start >= days.end):
                 return CueTime(_midnight(days.start, zone), _midnight(days.end, zone))
     except (OverflowError, ValueError):  # a date outside of the years 1 to 9999
         return None
     return None
+
+
+def related_time(moment: datetime, relation: TimeRelation, *, now: datetime, zone: tzinfo = UTC) -> CueTime | None:
+    """Return the time before or after the day of `moment`, or None if that time has not begun."""
+    try:
+        day = moment.astimezone(zone).date()
+        days = _of_day(day).related(relation, now.astimezone(zone).date())
+        if days.start and days.end and days.start >= days.end:
+            return None
+        return CueTime(_midnight(days.start, zone), _midnight(days.end, zone))
+    except (OverflowError, ValueError):  # a date outside of the years 1 to 9999
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +106,8 @@ class _CueReader:
     """Reader of the times in the tokens of a cue. A method that reads returns what it read and the next place."""
 
     tokens: Sequence[str]
+    written: Sequence[str]
+    """The tokens with their capital letters."""
     pack: Locale
     today: date
 
@@ -173,9 +188,19 @@ class _CueReader:
             return self._month(place, None)
         if token in words.weekdays and named:
             return self._weekday(words.weekdays[token], last=True), place + 1
-        if named and (year := _number(token, _YEARS)) is not None:
+        if (year := _number(token, _YEARS)) is not None and (named or self._is_bare_year(place, year)):
             return _of_year(year), place + 1
         return None
+
+    def _is_bare_year(self, place: int, year: int) -> bool:
+        """Return whether a number is a year without a word of time before it: German `was war 2024?`.
+
+        A noun, a unit or a number after it makes it an amount: `ich habe 2000 Euro`.
+        """
+        words, after = self.pack.time_words, self._token(place + 1)
+        noun = self.written[place + 1][:1].isupper() if place + 1 < len(self.written) else False
+        amount = noun or after in words.units or after[:1].isdigit()
+        return place > 0 and self.tokens[place - 1] in words.before_year and year <= self.today.year and not amount
 
     def _relative(self, token: str, after: int, *, last: bool) -> tuple[_Days, int] | None:
         words = self.pack.time_words

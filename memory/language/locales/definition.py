@@ -72,7 +72,12 @@ def _containers(pack: Locale) -> Iterator[_Problem]:
     The other checks run only when this check finds nothing. They would read a text in place of a tuple letter by
     letter.
     """
-    for owner, prefix in ((pack, ""), (pack.markers, "markers."), (pack.time_words, "time_words.")):
+    for owner, prefix in (
+        (pack, ""),
+        (pack.markers, "markers."),
+        (pack.time_words, "time_words."),
+        (pack.event_words, "event_words."),
+    ):
         for field in fields(owner):
             value = getattr(owner, field.name)
             kind = str(field.type)
@@ -143,10 +148,11 @@ def _words(pack: Locale) -> Iterator[_Problem]:
 
 
 def _time_words(pack: Locale) -> Iterator[_Problem]:
-    for field in fields(pack.time_words):
-        for word in getattr(pack.time_words, field.name):
-            if word != word.lower():
-                yield _Problem(f"time_words.{field.name}", f"{word!r} has capital letters, write {word.lower()!r}")
+    for owner, prefix in ((pack.time_words, "time_words."), (pack.event_words, "event_words.")):
+        for field in fields(owner):
+            for word in getattr(owner, field.name):
+                if word != word.lower():
+                    yield _Problem(f"{prefix}{field.name}", f"{word!r} has capital letters, write {word.lower()!r}")
 
 
 def _verbs(pack: Locale) -> Iterator[_Problem]:

@@ -181,6 +181,31 @@ class QuestionWords:
 
 
 @dataclass(frozen=True, slots=True)
+class EventWord:
+    """A word for the begin or the end of a state, which facts of these slots have: `moved` begins a residence."""
+
+    slots: frozenset[str]
+    change: Literal["begin", "end"] | None = "begin"
+    """None: the word names the state, but no change of it: my `job`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventWords:
+    """Words by which a question names a time by an event of the speaker's life: `before I moved`."""
+
+    relations: Mapping[str, TimeRelation] = field(default_factory=dict)
+    """Words before the event: `before`."""
+    own: frozenset[str] = frozenset()
+    """Words after them that show that it is the speaker's own event: `I`, `my`."""
+    words: Mapping[str, EventWord] = field(default_factory=dict)
+    """Form of a verb or noun → its states: `moved`. Other words are compared with the words of facts."""
+    light: frozenset[str] = frozenset()
+    """Verbs and other words that alone name no event: `got` the dog, `was` in hospital."""
+    ends_at: frozenset[str] = frozenset()
+    """Words with which the rest of the question begins, without a comma: since I moved `what` did I cook."""
+
+
+@dataclass(frozen=True, slots=True)
 class TimeWords:
     """Words by which a question names a time that has begun.
 
@@ -212,6 +237,8 @@ class TimeWords:
     """Words between these words that change nothing: in `the` `year` 2024, until the `end` `of` 2024."""
     relations: Mapping[str, TimeRelation] = field(default_factory=dict)
     """Words before a time: `since` 2024."""
+    before_year: frozenset[str] = frozenset()
+    """Words directly before a year that has no other word of time before it: German was *war* 2024."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -359,3 +386,5 @@ class Locale:
     questions: QuestionWords = QuestionWords()
     time_words: TimeWords = TimeWords()
     """Words by which a question names a time: `yesterday`."""
+    event_words: EventWords = EventWords()
+    """Words by which a question names a time by an event: `before I moved`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..definition import define_locale_pack
 from . import attributes, employment, habits, kinds, lexicon, markers, relationships, residence, topics
+from .event_words import EVENT_WORDS
 from .time_words import TIME_WORDS
 from .verbs import VERBS
 
@@ -86,4 +87,5 @@ ENGLISH = define_locale_pack(
     topics=topics.TOPICS,
     questions=topics.QUESTIONS,
     time_words=TIME_WORDS,
+    event_words=EVENT_WORDS,
 )

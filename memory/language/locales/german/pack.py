@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..definition import define_locale_pack
 from . import attributes, employment, habits, kinds, lexicon, markers, relationships, residence
+from .event_words import EVENT_WORDS
 from .spelling import LETTERS, spelled
 from .time_words import TIME_WORDS
 from .verbs import VERBS
@@ -70,4 +71,5 @@ GERMAN = define_locale_pack(
     nouns=lexicon.NOUNS,
     ending_verbs=habits.ENDING_VERBS,
     time_words=TIME_WORDS,
+    event_words=EVENT_WORDS,
 )

@@ -52,4 +52,12 @@ TIME_WORDS = TimeWords(
     at=frozenset(words("im in am vom von während des")),
     skipped=frozenset(words("der den dem des jahr jahre jahres ende anfang beginn im zum zu am")),
     relations={"seit": "since", "bis": "until", "vor": "before", "nach": "after"},
+    before_year=frozenset(
+        words(
+            """
+            war warst waren wart habe hast hat haben habt hatte hattest hatten bin bist ist sind seid wurde wurden
+            ich du er es sie wir ihr man mir dir mich dich uns euch
+            """
+        )
+    ),
 )
