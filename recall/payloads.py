@@ -55,7 +55,7 @@ COMPOSITE_FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
 }
 """Fields of a candidate for the ranking profile `composite`."""
 EVENT_FIELDS: Final = (
-    *("content", "slot", "predicate", "category"),
+    *("content", "slot", "denied", "predicate", "category"),
     *("valid_from", "valid_from_told", "valid_to", "supersedes"),
 )
 """Fields of a fact that can state when an event was."""
@@ -255,6 +255,7 @@ def dated_fact(payload: Payload) -> DatedFact:
         begin_told=payload.get("valid_from_told") is True,
         end=_moment(payload, "valid_to") if payload.get("valid_to") else None,
         follows=bool(payload.get("supersedes")),
+        denied=payload.get("denied") is True,
     )
 
 

@@ -185,22 +185,38 @@ class EventWord:
     """A word for the begin or the end of a state, which facts of these slots have: `moved` begins a residence."""
 
     slots: frozenset[str]
+    """Empty: another word names the state: the `end` of my studies."""
     change: Literal["begin", "end"] | None = "begin"
     """None: the word names the state, but no change of it: my `job`."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventWords:
-    """Words by which a question names a time by an event of the speaker's life: `before I moved`."""
+    """Words by which a question names a time by an event of the speaker's life: `before I moved`.
+
+    All are in lower case and as people write them, with accents.
+    """
 
     relations: Mapping[str, TimeRelation] = field(default_factory=dict)
     """Words before the event: `before`."""
-    own: frozenset[str] = frozenset()
-    """Words after them that show that it is the speaker's own event: `I`, `my`."""
+    between: frozenset[str] = frozenset()
+    """Words that may be between a relation and the words of the next three fields: German bis *zu* meinem Umzug."""
+    of_clauses: frozenset[str] = frozenset()
+    """Words with which a clause about an event of the speaker begins: before `I` moved."""
+    of_nouns: frozenset[str] = frozenset()
+    """Words before a noun for an event of the speaker: before `my` move. A word that is also in `of_clauses` may begin
+    either: before `my` son was born."""
+    articles: frozenset[str] = frozenset()
+    """Words before a noun in `words` that is a change: before `the` move."""
+    bare: frozenset[str] = frozenset()
+    """Words for an event that need no word before them: before `moving` to Porto."""
+    about: frozenset[str] = frozenset()
+    """Words between such a noun and another noun that says which event it was: my move `to` Porto."""
     words: Mapping[str, EventWord] = field(default_factory=dict)
-    """Form of a verb or noun → its states: `moved`. Other words are compared with the words of facts."""
+    """Form of a verb or noun → its states: `moved`. Other words are compared with the words of facts. Two words for one
+    change of one state mean the same: `finished`, `graduated`."""
     light: frozenset[str] = frozenset()
-    """Verbs and other words that alone name no event: `got` the dog, `was` in hospital."""
+    """Words that alone name no event: `got` the dog, `was` in hospital, my `first` job."""
     ends_at: frozenset[str] = frozenset()
     """Words with which the rest of the question begins, without a comma: since I moved `what` did I cook."""
 

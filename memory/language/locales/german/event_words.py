@@ -11,6 +11,7 @@ _PARTNER = frozenset(("spouse", "marital_status"))
 _BEGIN_HOME, _BEGIN_WORK = EventWord(_HOME), EventWord(_WORK)
 _MARRY, _PART = EventWord(_PARTNER), EventWord(_PARTNER, "end")
 _END = EventWord(_WORK | _HOME | _PARTNER | frozenset(("education", "membership", "project")), "end")
+_ANY_END = EventWord(frozenset(), "end")
 _END_WORK, _STOP = EventWord(_WORK, "end"), EventWord(frozenset(("habit", "hobby", "membership", "job")), "end")
 _PARENT, _PET = EventWord(frozenset(("child",))), EventWord(frozenset(("pet",)))
 _LEARN, _DIET = EventWord(frozenset(("education", "language", "skill"))), EventWord(frozenset(("diet",)))
@@ -22,13 +23,12 @@ EVENT_WORDS = EventWords(
         **dict.fromkeys(words("seit seitdem"), "since"),
         "bis": "until",
     },
-    own=frozenset(
-        words(
-            """
-            ich wir mein meine meinem meinen meiner meines unser unsere unserem unseren unserer unseres
-            """
-        )
-    ),
+    between=frozenset(("zu",)),
+    of_clauses=frozenset(words("ich wir mein meine unser unsere")),
+    of_nouns=frozenset(words("meinem meinen meiner meines unserem unseren unserer unseres")),
+    articles=frozenset(words("der dem den des zum zur")),
+    bare=frozenset(words("beginn anfang ende abschluss")),
+    about=frozenset(words("nach von vom bei beim aus zu zum zur an am als in ins des der")),
     words={
         **dict.fromkeys(
             words("umgezogen umzog umziehen umzug gezogen zog wohne wohnte wohnen lebe lebte"), _BEGIN_HOME
@@ -38,19 +38,20 @@ EVENT_WORDS = EventWords(
         **dict.fromkeys(words("geheiratet heiratete heirateten verheiratet hochzeit heirat"), _MARRY),
         **dict.fromkeys(words("geschieden scheidung getrennt trennung"), _PART),
         **dict.fromkeys(words("verlassen verließ weggegangen"), _END),
+        **dict.fromkeys(words("fertig beendet beendete beendeten beendigung ende"), _ANY_END),
         **dict.fromkeys(words("gekündigt kündigte kündigung entlassen rente ruhestand"), _END_WORK),
         **dict.fromkeys(words("aufgehört aufhörte"), _STOP),
         **dict.fromkeys(words("abgeschlossen abschloss abschluss"), EventWord(frozenset(("education",)), "end")),
         **dict.fromkeys(words("baby geburt geboren"), _PARENT),
         **dict.fromkeys(words("adoptiert"), _PET),
-        **dict.fromkeys(words("gelernt lernte studiert studierte studium"), _LEARN),
+        **dict.fromkeys(words("gelernt lernte studiert studierte studium studiums studien"), _LEARN),
         **dict.fromkeys(words("vegetarier vegetarierin vegetarisch veganer veganerin vegan"), _DIET),
     },
     light=frozenset(
         words(
             """
             bin bist ist sind war waren habe hast haben hat hatte hatten wurde wurden worden geworden gewesen bekam
-            bekamen bekommen kam kamen ging gingen begonnen begann
+            bekamen bekommen kam kamen ging gingen begonnen begann beginn beginns anfang start wechsel
             """
         )
     ),
