@@ -181,8 +181,8 @@ class _EventReader:
         return places
 
     def _nouns(self, place: int) -> list[int]:
-        """Read adjacent significant words. In a language that writes nouns with a capital letter, they are the nouns. In
-        a cue without such letters they end with a word of an event."""
+        """Read adjacent significant words: the nouns, in a language that writes nouns with a capital letter. In a cue
+        without such letters they end with a word of an event."""
         while not self._ends(place) and not self._is_significant(place):
             place += 1
         end = place
