@@ -230,10 +230,9 @@ def _named(word: str, pack: Locale, *, noun: bool) -> Iterator[_Named]:
     parts = _splits(word, pack) if noun and word not in events.words else ()
     for first, last in parts:
         event = events.words.get(last)
-        if last in events.light or (event is not None and not event.slots):
+        if event is not None and not event.slots:
             yield from _named(first if first in events.words else _unlinked(first, pack), pack, noun=False)
-            if event is not None:
-                yield _Named.of(last, event, pack)
+            yield _Named.of(last, event, pack)
             return
         if event is not None and event.change is not None:
             yield _Named.of(word, event, pack)

@@ -11,7 +11,7 @@ _PARTNER = frozenset(("spouse", "marital_status"))
 _BEGIN_HOME, _BEGIN_WORK = EventWord(_HOME), EventWord(_WORK)
 _MARRY, _PART = EventWord(_PARTNER), EventWord(_PARTNER, "end")
 _END = EventWord(_WORK | _HOME | _PARTNER | frozenset(("education", "membership", "project")), "end")
-_ANY_END = EventWord(frozenset(), "end")
+_ANY_BEGIN, _ANY_END = EventWord(frozenset()), EventWord(frozenset(), "end")
 _END_WORK, _STOP = EventWord(_WORK, "end"), EventWord(frozenset(("habit", "hobby", "membership", "job")), "end")
 _PARENT, _PET = EventWord(frozenset(("child",))), EventWord(frozenset(("pet",)))
 _LEARN, _DIET = EventWord(frozenset(("education", "language", "skill"))), EventWord(frozenset(("diet",)))
@@ -39,6 +39,7 @@ EVENT_WORDS = EventWords(
         **dict.fromkeys(words("geschieden scheidung getrennt trennung"), _PART),
         **dict.fromkeys(words("verlassen verließ weggegangen"), _END),
         **dict.fromkeys(words("fertig beendet beendete beendeten beendigung ende"), _ANY_END),
+        **dict.fromkeys(words("beginn beginns anfang start wechsel"), _ANY_BEGIN),
         **dict.fromkeys(words("gekündigt kündigte kündigung entlassen rente ruhestand"), _END_WORK),
         **dict.fromkeys(words("aufgehört aufhörte"), _STOP),
         **dict.fromkeys(words("abgeschlossen abschloss abschluss"), EventWord(frozenset(("education",)), "end")),
@@ -51,7 +52,7 @@ EVENT_WORDS = EventWords(
         words(
             """
             bin bist ist sind war waren habe hast haben hat hatte hatten wurde wurden worden geworden gewesen bekam
-            bekamen bekommen kam kamen ging gingen begonnen begann beginn beginns anfang start wechsel
+            bekamen bekommen kam kamen ging gingen begonnen begann
             """
         )
     ),
