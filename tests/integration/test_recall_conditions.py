@@ -1,4 +1,5 @@
-"""Filters of recall and context, from a turn to the read: the whole pipeline, on Kafka and in a folder."""
+"""Filters of recall and context, and times of the user's own events, from a turn to the read: the whole pipeline, on
+Kafka and in a folder."""
 
 from __future__ import annotations
 
@@ -29,6 +30,13 @@ FRUITS = ("apples", "pears", "plums")
 KNOWN: dict[str, list[dict[str, Any]]] = {
     f"I really like {fruit}": [{**LIKES, "content": f"Likes {fruit}"}] for fruit in FRUITS
 }
+MOVED: dict[str, Any] = {"category": "identity", **PERSISTENT, "slot": "residence", "value": "Porto"}
+KNOWN["I moved to Porto"] = [{**MOVED, "content": "Lives in Porto", "valid_from": "2026-06-01T00:00:00Z"}]
+COOKED: dict[str, dict[str, Any]] = {
+    "I cooked a pot of lentil soup.": {"occurred_at": "2026-03-08T18:00:00Z"},
+    "I cooked a pot of fish stew.": {"occurred_at": "2026-10-11T18:00:00Z"},
+    "I moved to Porto in June.": {},
+}
 TAGGED: list[dict[str, Any]] = [
     {
         "tags": ["shop", "web"],
@@ -58,6 +66,9 @@ async def pipeline(place: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
         ready.spawn("all")
         said = zip(FRUITS, TAGGED, strict=True)
         turns = [turn(f"I really like {fruit}.", n, **more) for n, (fruit, more) in enumerate(said, start=1)]
+        turns += [
+            turn(said, n, user="u2", session="k1", **more) for n, (said, more) in enumerate(COOKED.items(), start=1)
+        ]
         await ready.produce(*turns)
         await ready.settled()
         yield ready
@@ -142,3 +153,20 @@ async def test_the_command_filters(pipeline: Pipeline) -> None:
         [*asked, "--tag", "shop", "--metadata", "source:mail"], [*asked, "--of-agent", "a1", "--category", "preference"]
     )
     assert [{each["content"].split()[-1].strip(".") for each in part} for part in shown] == [{"pears"}, {"apples"}]
+
+
+async def test_an_event_of_the_user_is_a_time(pipeline: Pipeline, store: VectorStore) -> None:
+    recall = RecallService(store=store, embedder=HashingEmbedder(), policy=RecallPolicy(patience=20.0), locale="en, de")
+    soup, stew, _ = COOKED
+    for cue, said, other in (
+        ("What did I cook before I moved?", soup, stew),
+        ("What did I cook after my move to Porto?", stew, soup),
+        ("Was war vor meinem Umzug, I cooked?", soup, stew),
+        ("Was war seit dem Umzug, I cooked?", stew, soup),
+    ):
+        request = RecallRequest(pipeline.tenant, Owner(scope="user", id="u2"), cue=cue, tiers=("turns",))
+        found = await recall.recall(request, now=datetime.now(UTC))
+        assert found.missing == ()
+        when = {each.item.content: each.item.parts["when"] for each in found.items}
+        assert when[said] == 0 > when[other], cue
+        assert [each for each in when if each in (said, other)] == [said, other], cue

@@ -8,10 +8,24 @@ from __future__ import annotations
 
 from .definition import LocalePackError, define_locale_pack
 from .notation import phrases, words
-from .pack import Implied, Locale, Markers, Nouns, PredicateRule, QuestionWords, TimeWords, Valued, WordOrder
+from .pack import (
+    EventWord,
+    EventWords,
+    Implied,
+    Locale,
+    Markers,
+    Nouns,
+    PredicateRule,
+    QuestionWords,
+    TimeWords,
+    Valued,
+    WordOrder,
+)
 from .registry import available_locales, locale, locales
 
 __all__ = [
+    "EventWord",
+    "EventWords",
     "Implied",
     "Locale",
     "LocalePackError",

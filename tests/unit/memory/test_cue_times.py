@@ -52,6 +52,8 @@ def days(cue: str, names: str = "en,de", *, now: datetime = NOW) -> tuple[str | 
         ("bis Ende 2024", None, "2025-01-01"),
         ("after last week", "2026-11-16", "2026-11-21"),
         ("since May until July", "2026-05-01", "2026-08-01"),
+        ("Wo war ich 2024?", "2024-01-01", "2025-01-01"),
+        ("Was hat sie 2024 gekocht?", "2024-01-01", "2025-01-01"),
     ],
 )
 def test_a_time_in_words(cue: str, start: str | None, end: str | None) -> None:
@@ -65,6 +67,10 @@ def test_a_time_in_words(cue: str, start: str | None, end: str | None) -> None:
         "before I moved",
         "Was mache ich morgen?",
         "room 2024",
+        "Was war 2090?",
+        "Habe ich 2000 Euro?",
+        "Bin ich 2000 Schritte gegangen?",
+        "Raum 2024",
         "three days of rain",
         "on 31 February 2026",
         "last 99999 years",

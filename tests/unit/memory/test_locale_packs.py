@@ -12,6 +12,7 @@ import pytest
 
 from memstream.memory.language.identification import pack_of
 from memstream.memory.language.locales import (
+    EventWords,
     Implied,
     LocalePackError,
     Markers,
@@ -86,6 +87,8 @@ class TestDefinition:
             ({"markers": Markers(hedges=("Might",))}, "markers.hedges: 'Might'", "'might'"),
             ({"times": frozenset(("May",))}, "times: 'May'", "'may'"),
             ({"time_words": TimeWords(months={"May": 5})}, "time_words.months: 'May'", "'may'"),
+            ({"event_words": EventWords(light=frozenset(("Got",)))}, "event_words.light: 'Got'", "'got'"),
+            ({"event_words": EventWords(about=("to",))}, "event_words.about: tuple given", "frozenset("),  # type: ignore[arg-type]
             ({"people": frozenset(("best friend",))}, "people: 'best friend'", "single words"),
             ({"verbs": {"went": ("go", "gone")}}, "'went' has the tense 'gone'", "participle"),
             ({"copulas": frozenset(("be",))}, "copulas: 'be'", "add its forms"),

@@ -1,0 +1,99 @@
+"""Cues that name a time by an event of the user's memory, over the real engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from memstream.adapters.ports import VectorStore
+from memstream.memory.policies import RecallPolicy
+from memstream.recall.deadline import UnansweredPart
+from memstream.recall.service import RecallResult, RecallService
+from memstream.schemas.errors import Transient
+from memstream.schemas.turns import Owner
+from tests.support.event_cues import LIVES, Found, WithoutEvents, find_messages, load_life, store_life
+from tests.support.recall_service import Faulty, World
+from tests.support.stored_memory import NOW
+
+FLOORS = {"en": 12, "de": 12, "de-2": 13}
+"""Number of cues whose message is found before its twin, at least."""
+MOVED, SOUP, STEW = "Lives in Porto", "I cooked lentil soup", "I cooked mushroom stew"
+CUE = "What did I cook before I moved?"
+
+
+def before_twin(found: Sequence[Found]) -> set[str]:
+    return {each.cue.text for each in found if each.is_before_twin}
+
+
+@pytest.mark.parametrize("name", LIVES)
+def test_the_message_of_the_right_time_comes_first(remembering: World, name: str) -> None:
+    life = load_life(name)
+    request = remembering.do(store_life(life, remembering.store))
+    reads: dict[str, Any] = {
+        "store": remembering.store,
+        "embedder": remembering.memory.embedder,
+        "policy": RecallPolicy(patience=20.0),
+        "locale": life.language,
+    }
+    recall, without = RecallService(**reads), WithoutEvents(**reads)
+
+    found, plain = (remembering.do(find_messages(life, request, each)) for each in (recall, without))
+    assert len(before_twin(found)) >= FLOORS[name]
+    assert before_twin(plain) <= before_twin(found), "no cue is worse than without events"
+
+    for cue in ("What did I cook?", "Was habe ich gekocht?", "before work", "nach der Arbeit", "Ben"):
+        same = [remembering.do(each.recall(replace(request, cue=cue), now=life.now)) for each in (recall, without)]
+        assert same[0].items == same[1].items, "a cue without an event has the same order and the same scores"
+
+
+@pytest.fixture
+def moved(remembering: World) -> World:
+    async def remembered() -> None:
+        memory = remembering.memory
+        times: dict[str, Any] = {"slot": "residence", "category": "identity", "recorded_at": NOW - timedelta(days=60)}
+        await memory.fact(MOVED, valid_from=NOW - timedelta(days=100), valid_from_told=True, **times)
+        await memory.message(SOUP, occurred_at=NOW - timedelta(days=200))
+        await memory.message(STEW, occurred_at=NOW - timedelta(days=20))
+
+    remembering.do(remembered())
+    return remembering
+
+
+def first(result: RecallResult) -> str:
+    return result.items[0].item.content
+
+
+def when(result: RecallResult) -> dict[str, float]:
+    return {each.item.content: each.item.parts.get("when", 0.0) for each in result.items}
+
+
+def test_only_facts_that_the_reader_may_read_state_an_event(moved: World) -> None:
+    asked: dict[str, Any] = {"cue": CUE, "tiers": ("turns",)}
+    assert first(moved.recall(**asked)) == SOUP
+    assert when(moved.recall(**asked))[STEW] < 0
+    assert set(when(moved.recall(**asked, owner=Owner(scope="group", id="team"))).values()) <= {0.0}
+    assert when(moved.recall(**asked, known_at=NOW - timedelta(days=61))) == {SOUP: 0.0}, "learnt later"
+    assert when(moved.recall(**asked, as_of=NOW - timedelta(days=10)))[STEW] < 0
+
+    async def forgotten() -> None:
+        times: dict[str, Any] = {"slot": "residence", "category": "identity", "recorded_at": NOW - timedelta(days=60)}
+        await moved.memory.fact(
+            MOVED, valid_from=NOW - timedelta(days=100), valid_from_told=True, state="invalidated", **times
+        )
+
+    moved.do(forgotten())
+    assert set(when(moved.recall(**asked)).values()) == {0.0}
+
+
+@pytest.mark.parametrize("fault", [Transient("qdrant", "away"), None])
+def test_a_cue_names_no_time_when_the_look_up_does_not_answer(moved: World, fault: Exception | None) -> None:
+    store: VectorStore = Faulty(moved.store, of=["facts.search"], fault=fault, times=1)  # type: ignore[assignment]
+    result = moved.recall(cue=CUE, tiers=("turns",), store=store, policy=RecallPolicy(patience=4.0))
+    assert [each.part for each in result.missing] == ["event"]
+    assert isinstance(result.missing[0], UnansweredPart)
+    assert {*when(result)} == {SOUP, STEW}
+    assert set(when(result).values()) == {0.0}
