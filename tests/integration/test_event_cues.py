@@ -17,11 +17,11 @@ from memstream.schemas.errors import Transient
 from memstream.schemas.turns import Owner
 from tests.support.event_cues import LIVES, Found, WithoutEvents, find_messages, load_life, store_life
 from tests.support.recall_service import Faulty, World
-from tests.support.stored_memory import NOW
+from tests.support.stored_memory import NOW, StoredMemory
 
 FLOORS = {"en": 12, "de": 12, "de-2": 13}
 """Number of cues whose message is found before its twin, at least."""
-MOVED, SOUP, STEW = "Lives in Porto", "I cooked lentil soup", "I cooked mushroom stew"
+SOUP, STEW = "I cooked lentil soup", "I cooked mushroom stew"
 CUE = "What did I cook before I moved?"
 
 
@@ -50,12 +50,18 @@ def test_the_message_of_the_right_time_comes_first(remembering: World, name: str
         assert same[0].items == same[1].items, "a cue without an event has the same order and the same scores"
 
 
+async def remember_move(memory: StoredMemory, **fields: Any) -> None:
+    """Store the same fact, with other fields."""
+    told: dict[str, Any] = {"slot": "residence", "category": "identity", "valid_from_told": True}
+    times = {"valid_from": NOW - timedelta(days=100), "recorded_at": NOW - timedelta(days=60)}
+    await memory.fact("Lives in Porto", **told, **times, **fields)
+
+
 @pytest.fixture
 def moved(remembering: World) -> World:
     async def remembered() -> None:
         memory = remembering.memory
-        times: dict[str, Any] = {"slot": "residence", "category": "identity", "recorded_at": NOW - timedelta(days=60)}
-        await memory.fact(MOVED, valid_from=NOW - timedelta(days=100), valid_from_told=True, **times)
+        await remember_move(memory)
         await memory.message(SOUP, occurred_at=NOW - timedelta(days=200))
         await memory.message(STEW, occurred_at=NOW - timedelta(days=20))
 
@@ -79,14 +85,9 @@ def test_only_facts_that_the_reader_may_read_state_an_event(moved: World) -> Non
     assert when(moved.recall(**asked, known_at=NOW - timedelta(days=61))) == {SOUP: 0.0}, "learnt later"
     assert when(moved.recall(**asked, as_of=NOW - timedelta(days=10)))[STEW] < 0
 
-    async def forgotten() -> None:
-        times: dict[str, Any] = {"slot": "residence", "category": "identity", "recorded_at": NOW - timedelta(days=60)}
-        await moved.memory.fact(
-            MOVED, valid_from=NOW - timedelta(days=100), valid_from_told=True, state="invalidated", **times
-        )
-
-    moved.do(forgotten())
-    assert set(when(moved.recall(**asked)).values()) == {0.0}
+    for fields in ({"state": "invalidated"}, {"sensitivity": "secret"}, {"subject": "ben"}):
+        moved.do(remember_move(moved.memory, **fields))
+        assert set(when(moved.recall(**asked)).values()) == {0.0}, fields
 
 
 @pytest.mark.parametrize("fault", [Transient("qdrant", "away"), None])

@@ -138,6 +138,7 @@ def test_an_ended_fact_states_the_end(cue: str, stated: DatedFact) -> None:
         ("before I moved", fact("Works at Siemens", "employer")),
         ("after my dad got sick", fact("Has a dad named Tom", "parent")),
         ("before I finished school", fact("Likes school", "likes")),
+        ("before we finished moving", fact("Lives in Porto", "residence", begin_told=False, end=END)),
         ("vor meiner Knieoperation", fact("Hatte eine Operation an der Hand", "event")),
         ("bevor mein Hund gestorben ist", fact("Hat einen Hund namens Bolt", "pet")),
         ("nach meinem Auftritt als Pianist", fact("Arbeitet als Koch", "job")),
