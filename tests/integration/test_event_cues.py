@@ -14,9 +14,8 @@ from memstream.memory.policies import RecallPolicy
 from memstream.recall.deadline import UnansweredPart
 from memstream.recall.service import RecallResult, RecallService
 from memstream.schemas.errors import Transient
-from memstream.schemas.turns import Owner
 from tests.support.event_cues import LIVES, Found, WithoutEvents, find_messages, load_life, store_life
-from tests.support.recall_service import Faulty, World
+from tests.support.recall_service import TEAM, Faulty, World
 from tests.support.stored_memory import NOW, StoredMemory
 
 FLOORS = {"en": 12, "de": 12, "de-2": 13}
@@ -81,13 +80,22 @@ def test_only_facts_that_the_reader_may_read_state_an_event(moved: World) -> Non
     asked: dict[str, Any] = {"cue": CUE, "tiers": ("turns",)}
     assert first(moved.recall(**asked)) == SOUP
     assert when(moved.recall(**asked))[STEW] < 0
-    assert set(when(moved.recall(**asked, owner=Owner(scope="group", id="team"))).values()) <= {0.0}
-    assert when(moved.recall(**asked, known_at=NOW - timedelta(days=61))) == {SOUP: 0.0}, "learnt later"
+    later = {"cue": "What did I cook after I moved?", "tiers": ("turns",)}
+    assert when(moved.recall(**later, known_at=NOW - timedelta(days=59)))[SOUP] < 0
+    assert when(moved.recall(**later, known_at=NOW - timedelta(days=61)))[SOUP] == 0, "the move was learnt later"
     assert when(moved.recall(**asked, as_of=NOW - timedelta(days=10)))[STEW] < 0
 
     for fields in ({"state": "invalidated"}, {"sensitivity": "secret"}, {"subject": "ben"}):
         moved.do(remember_move(moved.memory, **fields))
         assert set(when(moved.recall(**asked)).values()) == {0.0}, fields
+
+
+def test_the_memory_of_a_group_has_no_events_of_the_reader(moved: World) -> None:
+    moved.do(remember_move(moved.memory, owner=TEAM))
+    moved.do(moved.memory.fact("Cooked mushroom stew", owner=TEAM))
+    found = moved.recall(cue=CUE, tiers=("semantic",), owner=TEAM)
+    assert set(when(found).values()) == {0.0}
+    assert len(found.items) == 2
 
 
 @pytest.mark.parametrize("fault", [Transient("qdrant", "away"), None])
