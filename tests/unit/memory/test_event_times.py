@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -179,3 +180,13 @@ def test_the_time_of_a_relation() -> None:
     assert related_time(BEGIN, "after", now=NOW) == CueTime(after, tomorrow)
     assert related_time(NOW, "after", now=NOW) is None
     assert related_time(datetime(9999, 12, 31, tzinfo=UTC), "after", now=NOW) is None
+
+
+def test_a_long_cue_takes_linear_time() -> None:
+    def seconds(cue: str) -> float:
+        begun = time.process_time()
+        read_event_clause(cue, PACKS)
+        return time.process_time() - begun
+
+    for part in ("before ", "before I ", "after my ", "seit dem ", "vor meinem Neuen "):
+        assert seconds(part * 4_000) < 8 * max(0.02, min(seconds(part * 1_000) for _ in range(3)))
