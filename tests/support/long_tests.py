@@ -16,7 +16,7 @@ from .shares import chosen, other_places
 
 ONE_MARKER = ("long", "fault")
 """Markers of `make long` and `make faults`. Few modules have them, and to collect all modules takes long."""
-LONG_SHARE = 10
+LONG_SHARE = 15
 EXAMPLES = 25
 """Examples of each property, except with `--long all`. Hypothesis draws others each time."""
 
