@@ -11,6 +11,8 @@ export PYTHONDONTWRITEBYTECODE :=
 # Most tests wait for brokers and processes, so more of them run side by side than there are cores; each has a broker of
 # its own, so with one that is given they run one after the other.
 TEST_JOBS ?= $(if $(MEMSTREAM_TEST_KAFKA),1,3)
+# One process runs all tests of a module: its broker and workers start once, and a test may go on from an earlier one.
+BY_MODULE := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo unit test long faults real-model lint types bench soak docs up down pins generate changelog hooks clean
@@ -27,10 +29,10 @@ unit: $(VENV)/.ready-dev ## the fast loop: tests in memory, without processes, b
 	$(BIN)/pytest --fast --quiet --numprocesses 2 --dist worksteal $(PYTEST_ARGS) tests/unit tests/contract tests/stages
 
 test: $(VENV)/.ready-dev ## the tests, with a real Kafka broker (Docker, or Java and Maven; MEMSTREAM_TEST_KAFKA=host:port); a Qdrant server by MEMSTREAM_TEST_QDRANT=http://host:port
-	$(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses $(TEST_JOBS) $(BY_MODULE) $(PYTEST_ARGS)
 
 long: $(VENV)/.ready-dev ## every test, also those that take long, in every place: a broker and a folder (an hour)
-	$(BIN)/pytest --long all --numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/pytest --long all --numprocesses $(TEST_JOBS) $(BY_MODULE) $(PYTEST_ARGS)
 
 FAULTS ?= all
 SEED ?= 1

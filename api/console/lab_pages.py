@@ -41,8 +41,6 @@ CONTEXT_REASONS: Final[Mapping[OmittedPiece, str]] = {
     "unsafe": "its text looks like an instruction or a part of a prompt",
     "in_facts": "the section of facts has all of its facts",
 }
-
-
 OTHER: Final = "other_"
 
 
@@ -65,17 +63,11 @@ class LabQuery(ContextQuery):
         shared = RecallQuery.model_fields.keys() & self.model_fields_set
         return checked_model(RecallQuery, {name: getattr(self, name) for name in shared})
 
-    def first(self) -> LabQuery:
-        """Return the query without the differences."""
-        return self.model_copy(update=dict.fromkeys(self._others()))
-
     def second(self) -> LabQuery | None:
-        """Return the query with the differences, or None without one."""
-        others = {name.removeprefix(OTHER): value for name, value in self._others().items() if value is not None}
-        return self.first().model_copy(update=others) if others else None
-
-    def _others(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in LabQuery.model_fields if name.startswith(OTHER)}
+        """Return the query of the second answer, or None without a difference."""
+        given = {name: getattr(self, name) for name in LabQuery.model_fields if name.startswith(OTHER)}
+        others = {name.removeprefix(OTHER): value for name, value in given.items() if value is not None}
+        return self.model_copy(update=others) if others else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +90,14 @@ class LabAnswer:
         """The places of the items in the answer by id, from 1."""
         return {each.item.id: place for place, each in enumerate(self.recalled.items, start=1)}
 
-    @property
-    def lines(self) -> Sequence[str]:
-        return self.made.text.splitlines()
-
-    def marked(self, line: str, other: LabAnswer) -> bool:
-        """Return whether the other context lacks the line. The frame of each context has a mark of its own."""
-        return bool(line.strip()) and line not in other.lines and not line.startswith("[memory ")
+    def lines(self, other: LabAnswer | None) -> Sequence[tuple[str, bool]]:
+        """Return the lines of the context, each with True if the other context lacks it. The frame of a context has a
+        mark of its own, so it is never such a line."""
+        same = None if other is None else frozenset(other.made.text.splitlines())
+        return [
+            (line, same is not None and line not in same and bool(line.strip()) and not line.startswith("[memory "))
+            for line in self.made.text.splitlines()
+        ]
 
 
 def router(
@@ -141,8 +134,8 @@ def router(
         if "cue" not in request.query_params:
             return pages.page(request, "lab.html", caller=caller, answers=[], **values)
         about = await checked(query, caller, None, record_reader)
-        moment, first = now(), query.first()
-        answers = [await answer(each, about, moment) for each in (first, query.second()) if each is not None]
+        moment = now()
+        answers = [await answer(each, about, moment) for each in (query, query.second()) if each is not None]
         missing = {part.part: part for each in answers for part in (*each.recalled.missing, *each.made.missing)}
         return pages.page(
             request,
@@ -155,7 +148,7 @@ def router(
             commands=as_commands(
                 request,
                 "recall",
-                first.recall_query(),
+                query.recall_query(),
                 sent=True,
                 cli=[
                     "recall",

@@ -179,10 +179,11 @@ class HangWatch:
     def _end(self, stack: IO[str], blocked: int) -> None:
         step = self._step
         # The loop's thread first: `last` cuts the text, and of all threads the dump has the oldest last.
-        stack.writelines(reversed(traceback.format_stack(sys._current_frames()[blocked])))
-        stack.flush()
+        frames = traceback.walk_stack(sys._current_frames().get(blocked))
+        lines = (f'  File "{at.f_code.co_filename}", line {line} in {at.f_code.co_name}\n' for at, line in frames)
+        with suppress(OSError):  # without a buffer: on a full disk the process still ends, and closes the file
+            os.write(stack.fileno(), "".join(lines).encode())
         faulthandler.dump_traceback(stack, all_threads=True)
-        stack.flush()
         at = {} if step is None else _fields(step)
         log.critical("event_loop_hangs", why=f"{HUNG} {self._still} s", exit_code=BROKEN, **at)
         self._exit(BROKEN)

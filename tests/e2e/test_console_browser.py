@@ -45,6 +45,10 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)><svg onload=aler
 OWNER = {"tenant_id": "acme", "user_id": "ana"}
 USER = "tenant_id=acme&user_id=ana"
 TOKEN, OF_TWO, GUEST = "support-eva", "support-of-two", "guest"
+STREAMS = """
+window.streams = [];
+window.EventSource = class extends EventSource { constructor(...a) { super(...a); streams.push(this); } };
+"""
 PAGES = {
     "start": "",
     "facts": f"/facts?{USER}&state=all",
@@ -201,6 +205,19 @@ def test_a_page_of_a_token_that_is_gone_leads_to_the_sign_in(context: BrowserCon
     assert context.cookies() == []
     sign_in(page, TOKEN)
     expect(page.get_by_role("heading", level=1)).to_contain_text("Turns of user ana")
+
+
+def test_a_reader_who_writes_keeps_the_page_of_a_token_that_is_gone(context: BrowserContext, server: Memory) -> None:
+    write_tokens(server.tokens, TOKEN, OF_TWO, GUEST)
+    page = signed_in(context, server, GUEST)
+    page.add_init_script(STREAMS)
+    with page.expect_response("**/console/updates?**"):
+        page.goto(f"/console{PAGES['trail']}")
+    page.get_by_label("Words").fill("Stripe")
+    write_tokens(server.tokens, TOKEN, OF_TWO)
+    expect(page.locator("#outdated")).to_be_visible()
+    assert page.get_by_label("Words").input_value() == "Stripe"
+    assert page.evaluate("streams.map((each) => each.readyState)") == [2], "closed: it asks for no new stream"
 
 
 def test_two_tenants_have_their_own_memory(context: BrowserContext, server: Memory) -> None:

@@ -53,7 +53,9 @@ function follow(address) {
     stream.addEventListener("position", (event) => { after = event.lastEventId; });
     stream.addEventListener("fact.updated", change);
     stream.addEventListener("end", (event) => {
-      if (JSON.parse(event.data).reason === "unauthorized") change(); // the page of a lost sign-in goes away
+      if (JSON.parse(event.data).reason !== "unauthorized") return; // the browser connects again
+      close();
+      change(); // the page of a lost sign-in goes away
     });
     stream.addEventListener("error", () => {
       if (stream?.readyState === EventSource.CLOSED) outdated.hidden = false; // refused: nothing follows

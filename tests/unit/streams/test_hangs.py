@@ -70,6 +70,16 @@ async def test_a_loop_that_blocks_ends_the_process_and_names_the_record(
     assert after.last() is None
 
 
+async def test_a_blocked_process_ends_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hangs, "BEAT_SECONDS", 0.02)
+    (tmp_path / "hang").symlink_to("/dev/full")
+    ended = threading.Event()
+    watch = HangWatch(tmp_path, still=5, exit_process=lambda code: ended.set())
+    with watch.over([StepScheduler()]):
+        await asyncio.sleep(0)
+        assert ended.wait(20)
+
+
 async def test_a_loop_that_moves_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hangs, "BEAT_SECONDS", 0.02)
     codes: list[int] = []
