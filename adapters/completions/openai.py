@@ -47,8 +47,11 @@ request, and down to `KEPT_LIMIT` for later requests."""
 FORMAT_STATUSES: Final = frozenset({403, 404, 500, 501})
 """Status codes of some servers for an unknown answer format."""
 FORMAT_FAILURES: Final = 2
-"""Number of consecutive failures, or of consecutive repairs, after which the next format is tried. Failures are counted
-only while no format has worked."""
+"""Number of consecutive failures, or of consecutive repairs, after which the next format is tried, while no format has
+worked without a repair."""
+REPAIRS_MAX: Final = 10
+"""The same number of repairs once an answer in the format JSON_SCHEMA needed none. The server knows the schema then, so
+two bad answers in a row are chance: at one in a hundred they come once in ten thousand calls."""
 _STREAM_ONLY: Final = re.compile(r"\bstream", re.IGNORECASE)
 """Word in the error message of a server that accepts only streamed calls."""
 STREAM: Final[Mapping[str, JsonValue]] = {"stream": True, "stream_options": {"include_usage": True}}
@@ -107,6 +110,8 @@ class OpenAICompletions:
         self._formats: dict[str, AnswerFormat] = {}  # by task: a server may refuse one schema only
         self._format_failures: Counter[str] = Counter()
         self._repairs: Counter[str] = Counter()
+        self._follow_schema: set[str] = set()
+        """Tasks with an answer in the format JSON_SCHEMA that needed no repair."""
 
     @property
     def model(self) -> str:
@@ -157,12 +162,16 @@ class OpenAICompletions:
 
     def _count_repairs(self, task: str, answer_format: AnswerFormat, *, repaired: bool) -> None:
         """Count consecutive repairs of answers in the format JSON_SCHEMA, because the server may ignore the schema.
-        After `FORMAT_FAILURES` repairs, change to JSON mode, which includes the schema in the first prompt."""
-        if not repaired or answer_format is not AnswerFormat.JSON_SCHEMA:
+        After `FORMAT_FAILURES` repairs, or `REPAIRS_MAX` if the task had an answer without a repair, change to JSON
+        mode, which includes the schema in the first prompt."""
+        if answer_format is not AnswerFormat.JSON_SCHEMA:
+            return
+        if not repaired:
             self._repairs.pop(task, None)
+            self._follow_schema.add(task)
             return
         self._repairs[task] += 1
-        if self._repairs[task] >= FORMAT_FAILURES:
+        if self._repairs[task] >= (REPAIRS_MAX if task in self._follow_schema else FORMAT_FAILURES):
             self._formats[task] = AnswerFormat.JSON_MODE
 
     async def _ask_in_any_format(self, request: CompletionRequest[A]) -> tuple[AnswerFormat, ChatReply]:

@@ -9,7 +9,13 @@ from typing import Any, Final
 
 import pytest
 
-from memstream.adapters.completions.openai import ANSWER_LIMIT, FORMAT_FAILURES, LIMIT_NAMES, OpenAICompletions
+from memstream.adapters.completions.openai import (
+    ANSWER_LIMIT,
+    FORMAT_FAILURES,
+    LIMIT_NAMES,
+    REPAIRS_MAX,
+    OpenAICompletions,
+)
 from memstream.adapters.completions.request_fields import RequestFields
 from memstream.adapters.ports import Usage
 from memstream.schemas.errors import Poison, TimedOut, Transient
@@ -170,12 +176,26 @@ async def test_a_schema_that_is_ignored_again_and_again_comes_into_the_first_pro
 
 async def test_a_repair_now_and_then_changes_no_format(make: Make, server: ModelServer) -> None:
     client = make()
-    for _ in range(FORMAT_FAILURES + 1):
-        server.script = lambda ask: OBSERVED(ask) if ask.seen_before % 3 else "I noticed something."
-        await client.complete(observe("user: I work at Google."))
+    await client.complete(observe("user: I work at Google."))
+    for _ in range(2):
+        server.script = lambda ask: OBSERVED(ask) if "JSON schema" in str(ask.messages) else "I noticed something."
+        for _ in range(REPAIRS_MAX - 1):
+            await client.complete(observe("user: I work at Google."))
         server.script = OBSERVED
         await client.complete(observe("user: I work at Google."))
     assert {ask.response_format for ask in server.asks} == {"json_schema"}
+
+
+async def test_a_schema_that_is_ignored_from_now_on_comes_into_the_first_prompt(
+    make: Make, server: ModelServer
+) -> None:
+    client = make()
+    await client.complete(observe("user: I work at Google."))
+    server.script = lambda ask: OBSERVED(ask) if "JSON schema" in str(ask.messages) else "I noticed something."
+    for _ in range(REPAIRS_MAX + 1):
+        await client.complete(observe("user: I work at Google."))
+    formats = [ask.response_format for ask in server.asks]
+    assert formats == ["json_schema"] * (1 + 2 * REPAIRS_MAX) + ["json_object"]
 
 
 def failing(status: int, *formats: str) -> Callable[[Ask], Answer]:
