@@ -45,7 +45,7 @@ def erasing_args(
         user_id = command.session.user_id
     if erased.is_open(command.tenant_id, user_id, args.erasure_id):
         return args
-    refused_now = result_record(no_marker(command, now=now), source=sender, subject=command.key)
+    refused_now = result_record(no_marker(command, now=now), of=command, source=sender)
     return StageDecision(Outcome(source=source, records=(refused_now,), tenant_id=command.tenant_id))
 
 

@@ -57,7 +57,7 @@ class UpkeepErasure(ErasedOwner):
         outcome = Outcome(
             source=self.source,
             writes=tuple(writes),
-            records=(result_record(result, source=SOURCE, subject=self.owner_key),),
+            records=(result_record(result, of=self.command, source=SOURCE),),
             cleanup=rows,
         )
         if self.is_own or self.row is not None:

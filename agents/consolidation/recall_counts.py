@@ -169,7 +169,7 @@ class RecallCounters:
             result = CommandResult(command_id=command.command_id, status="applied", result=restored, at=now)
         outcome = Outcome(
             source=source,
-            records=(result_record(result, source=SOURCE, subject=work.owner_key),),
+            records=(result_record(result, of=command, source=SOURCE),),
             tenant_id=command.tenant_id,
         )
         row = row.model_copy(update={"links": links, "last": outcome, "links_changed": count.imported > 0})

@@ -278,7 +278,7 @@ class Consolidation:
         outcome = Outcome(
             source=source_of(record, work.event_id),
             writes=conclusion.writes,
-            records=(*conclusion.records, result_record(result, source=SOURCE, subject=owner_key)),
+            records=(*conclusion.records, result_record(result, of=command, source=SOURCE)),
             tenant_id=command.tenant_id,
         )
         return self._decision(conclusion.row, owner_key, outcome)
@@ -311,7 +311,7 @@ class Consolidation:
         outcome = Outcome(
             source=source_of(record, work.event_id),
             writes=edit.writes,
-            records=(result_record(result, source=SOURCE, subject=work.owner_key),),
+            records=(result_record(result, of=command, source=SOURCE),),
             tenant_id=command.tenant_id,
         )
         row = row.model_copy(update={"results": row.results.add(result, of=command)})
@@ -345,7 +345,7 @@ class Consolidation:
 
     def _answer_again(self, work: OwnerCommand, record: Record, row: ProgressRow) -> StageDecision:
         """Send the stored result of an edit, because the sender has sent the command again."""
-        answer = result_record(row.results.again(work.command), source=SOURCE, subject=work.owner_key)
+        answer = result_record(row.results.again(work.command), of=work.command, source=SOURCE)
         source = source_of(record, work.event_id)
         outcome = Outcome(source=source, records=(answer,), tenant_id=work.command.tenant_id)
         return self._decision(row, work.owner_key, outcome)

@@ -91,7 +91,7 @@ def answer_records(
         at=now,
         result=result_fields,
     )
-    answer = result_record(result, source=SOURCE, subject=command.key)
+    answer = result_record(result, of=command, source=SOURCE)
     return (*(command_record(each, source=SOURCE) for each in commands), answer)
 
 

@@ -179,7 +179,7 @@ def edited(
         source=source,
         writes=(*(projections if edit.writes is None else edit.writes), *edit.more_writes),
         before=tuple(before_rows),
-        records=(*edit.records, result_record(result, source=SOURCE, subject=command.key)),
+        records=(*edit.records, result_record(result, of=command, source=SOURCE)),
         tenant_id=command.tenant_id,
     )
     return _decision(session, key, outcome, before=before_rows)
@@ -187,7 +187,7 @@ def edited(
 
 def answered_again(before: SessionRow, key: str, command: Command, *, source: Source) -> Step:
     """Return the decision that sends the stored result of an edit, because the sender has sent the command again."""
-    answer = result_record(before.results.again(command), source=SOURCE, subject=command.key)
+    answer = result_record(before.results.again(command), of=command, source=SOURCE)
     return _decision(before, key, Outcome(source=source, records=(answer,), tenant_id=command.tenant_id))
 
 

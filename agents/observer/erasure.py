@@ -59,7 +59,7 @@ async def erased_session(
         Outcome(
             source=source,
             writes=tuple(writes),
-            records=(result_record(answer, source=SOURCE, subject=key),),
+            records=(result_record(answer, of=command, source=SOURCE),),
             cleanup=rows,
             tenant_id=tenant_id,
         )

@@ -178,7 +178,7 @@ class OwnerErasure(ErasedOwner):
             rows = (*(each for each in rows if each not in own), *own)
         else:
             rows = tuple(each for each in rows if each != self.owner_key)
-        result = applied_result(self.command, self.owner_key, {**removed}, at=self.stamp.now)
+        result = applied_result(self.command, {**removed}, at=self.stamp.now)
         outcome = Outcome(
             source=self.source, writes=writes, records=(result,), cleanup=rows, tenant_id=self.command.tenant_id
         )

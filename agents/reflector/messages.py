@@ -96,10 +96,10 @@ def episodes_recorded(
     return OutRecord.of(EPISODES_RECORDED.name, owner_key, recorded, header)
 
 
-def applied_result(command: Command, owner_key: str, result: dict[str, JsonValue], *, at: datetime) -> OutRecord:
+def applied_result(command: Command, result: dict[str, JsonValue], *, at: datetime) -> OutRecord:
     """Return the result of an applied command."""
     answer = CommandResult(command_id=command.command_id, status="applied", result=result, at=at)
-    return result_record(answer, source=SOURCE, subject=owner_key)
+    return result_record(answer, of=command, source=SOURCE)
 
 
 def task_due(task: StoredTask, *, at: datetime) -> OutRecord:

@@ -240,7 +240,6 @@ class Reflector:
             self._metrics.counted(f"verdict_{verdict.verdict}")
         result = applied_result(
             command,
-            owner_key,
             {"run_id": args.run_id, "changes": [verdict.to_payload() for verdict in applied.verdicts]},
             at=facts.stamp.now,
         )
@@ -265,7 +264,7 @@ class Reflector:
         reviewed = await review(command, args, facts=facts)
         if reviewed.error is not None:
             return self._refuse(command, owner_key, row, source, reviewed.error)
-        result = applied_result(command, owner_key, reviewed.result, at=facts.stamp.now)
+        result = applied_result(command, reviewed.result, at=facts.stamp.now)
         outcome = Outcome(
             source=source,
             writes=await facts.overlay.writes(),
@@ -297,7 +296,6 @@ class Reflector:
         vectors = await self._embed(tenant_id, list(dict.fromkeys(each.content for each in new.episodes)))
         result = applied_result(
             command,
-            owner_key,
             ({"run_id": args.run_id} if isinstance(args, EpisodesRecord) else {})
             | {"episodes": [verdict.to_payload() for verdict in new.verdicts]},
             at=now,
@@ -348,7 +346,7 @@ class Reflector:
             records=(
                 *self._fact_events(edit.changes, facts.stamp),
                 *edit.records,
-                result_record(answer, source=SOURCE, subject=owner_key),
+                result_record(answer, of=command, source=SOURCE),
             ),
             tenant_id=command.tenant_id,
             state_ids=(*changed_ids(edit.changes), *edit.state_ids),
@@ -392,7 +390,7 @@ class Reflector:
 
     def _answer_again(self, command: Command, owner_key: str, row: LedgerRow, source: Source) -> StageDecision:
         """Send the stored result of an edit, because the sender has sent the command again."""
-        answer = result_record(row.results.again(command), source=SOURCE, subject=owner_key)
+        answer = result_record(row.results.again(command), of=command, source=SOURCE)
         return row.decision(owner_key, Outcome(source=source, records=(answer,), tenant_id=command.tenant_id))
 
     def _labelled(self, episode: StoredEpisode) -> StoredEpisode:
@@ -407,7 +405,7 @@ class Reflector:
         refusal_of_it = CommandResult(command_id=command.command_id, status="refused", error=error, at=self._now())
         if command.kind in EDITS:
             row = row.model_copy(update={"results": row.results.add(refusal_of_it, of=command)})
-        result = result_record(refusal_of_it, source=SOURCE, subject=owner_key)
+        result = result_record(refusal_of_it, of=command, source=SOURCE)
         return row.decision(owner_key, Outcome(source=source, records=(result,), tenant_id=command.tenant_id))
 
     def _policy_of(self, observed: Observed) -> MemoryPolicy:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from pydantic import ValidationError
 
@@ -21,7 +21,11 @@ from ...schemas.errors import Transient
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import COMMANDS, COMMANDS_SESSION, RESULTS
 from ..log.partitioner import partition_for
-from ..log.port import Log
+from ..log.port import Log, Record
+
+REQUEST_HEADER: Final = "memstream-request"
+"""Header of a result: the hash of the request that it answers. Another request with the same idempotency key has the
+same command id, and the result of the first may come again after a crash."""
 
 
 def command_record(command: Command, *, source: str) -> OutRecord:
@@ -31,10 +35,13 @@ def command_record(command: Command, *, source: str) -> OutRecord:
     return OutRecord.of(topic.name, command.key, command, event)
 
 
-def result_record(result: CommandResult, *, source: str, subject: str) -> OutRecord:
-    """Build the record of a result. `subject` is the key of its command."""
-    event = CloudEvent(result.command_id, source, "memstream.command.result.v1", subject, result.at)
-    return OutRecord.of(RESULTS.name, ids.encode(result.command_id), result, event)
+def result_record(result: CommandResult, *, of: Command, source: str) -> OutRecord:
+    """Build the record of a command's result."""
+    event = CloudEvent(result.command_id, source, "memstream.command.result.v1", of.key, result.at)
+    record = OutRecord.of(RESULTS.name, ids.encode(result.command_id), result, event)
+    if of.request_hash is None:
+        return record
+    return record.model_copy(update={"headers": (*record.headers, (REQUEST_HEADER, of.request_hash.encode()))})
 
 
 class CommandPort(Protocol):
@@ -62,9 +69,9 @@ class CommandSender:
         ends = await self.send(command)
         partition = partition_for(ids.encode(command.command_id).encode(), len(ends))
         with suppress(TimeoutError):
-            async with asyncio.timeout(patience), aclosing(self.results({partition: ends[partition]})) as results:
-                async for result in results:
-                    if result.command_id == command.command_id:
+            async with asyncio.timeout(patience), aclosing(self._records({partition: ends[partition]})) as results:
+                async for record, result in results:
+                    if result.command_id == command.command_id and _answers(record, command):
                         return result
         return None
 
@@ -84,10 +91,21 @@ class CommandSender:
 
     async def results(self, start: Mapping[int, int]) -> AsyncGenerator[CommandResult]:
         """Yield the results of all commands from these offsets on. The stream has no end. Skip unreadable records."""
+        async with aclosing(self._records(start)) as records:
+            async for _, result in records:
+                yield result
+
+    async def _records(self, start: Mapping[int, int]) -> AsyncGenerator[tuple[Record, CommandResult]]:
         async with aclosing(self.log.read(RESULTS.name, start=start, follow=True)) as records:
             async for record in records:
                 try:
                     result = CommandResult.read(record.value or b"")
                 except ValidationError:
                     continue
-                yield result
+                yield record, result
+
+
+def _answers(record: Record, command: Command) -> bool:
+    """Return whether a result with the command's id answers this command, not another request with the same key."""
+    request = dict(record.headers).get(REQUEST_HEADER)
+    return request is None or command.request_hash is None or request == command.request_hash.encode()

@@ -15,7 +15,7 @@ from memstream.schemas.topics import COMMANDS, RESULTS
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.port import TopicSpec
-from memstream.streams.senders.commands import CommandSender
+from memstream.streams.senders.commands import CommandSender, result_record
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 DEADLINE = 20.0
@@ -60,6 +60,26 @@ async def test_the_result_of_this_command_is_waited_for(log: EmbeddedLog) -> Non
     later = CommandResult(command_id="c1", status="refused", at=AT)
     await tell(log, "c1", later.to_bytes())
     assert await asking == later
+
+
+@pytest.mark.parametrize("other", ["b" * 64, None])
+async def test_the_result_of_another_request_with_the_same_key_is_not_its_answer(
+    log: EmbeddedLog, other: str | None
+) -> None:
+    """A stage that crashed sends the result of the first request again, behind the second request. A worker of an
+    earlier version writes no header."""
+    await topics(log)
+    asked = command("c1").model_copy(update={"request_hash": "a" * 64})
+    asking = asyncio.create_task(CommandSender(log, "api").ask(asked, patience=DEADLINE))
+    async with asyncio.timeout(DEADLINE):
+        await anext(log.read(COMMANDS.name, follow=True))
+    of = asked.model_copy(update={"request_hash": other})
+    first = CommandResult(command_id="c1", status="applied", at=AT)
+    own = CommandResult(command_id="c1", status="refused", at=AT)
+    for result, request in ((first, of), (own, asked)):
+        record = result_record(result, of=request, source="test")
+        await log.append(record.topic, key=record.key, value=record.value, headers=record.headers)
+    assert await asking == (first if other is None else own)
 
 
 async def test_a_command_that_nobody_takes_lies_in_the_log(log: EmbeddedLog) -> None:

@@ -70,7 +70,7 @@ async def worker(log: EmbeddedLog, answer: Answer = lambda command: None) -> Asy
                 error = answer(command)
                 status: Any = "applied" if error is None else "refused"
                 result = CommandResult(command_id=command.command_id, status=status, error=error, at=NOW)
-                out = result_record(result, source="/test", subject=command.key)
+                out = result_record(result, of=command, source="/test")
                 await log.append(RESULTS.name, key=out.key, value=out.value)
 
     tasks = [asyncio.create_task(work(topic.name)) for topic in (COMMANDS, COMMANDS_SESSION)]
@@ -162,8 +162,7 @@ async def test_results_of_others_are_no_progress(log: EmbeddedLog) -> None:
     async def others() -> None:
         while True:
             result = CommandResult(command_id="other", status="applied", at=NOW)
-            out = result_record(result, source="/test", subject="x")
-            await log.append(RESULTS.name, key=out.key, value=out.value)
+            await log.append(RESULTS.name, key=b"other", value=result.to_bytes())
             await asyncio.sleep(0.02)
 
     task = asyncio.create_task(others())

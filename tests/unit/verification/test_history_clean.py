@@ -74,7 +74,7 @@ async def test_a_turn_that_was_taken_back_may_have_no_effect(dump: Dump) -> None
         issued_at=NOW,
     )
     result = CommandResult(command_id="r1", status="applied", at=NOW)
-    for sent in (command_record(command, source="test"), result_record(result, source="test", subject=command.key)):
+    for sent in (command_record(command, source="test"), result_record(result, of=command, source="test")):
         position = Position(sent.topic, partition_for(sent.key or b"", len(dump.ends[sent.topic])), 0)
         dump.append(Record(position=position, key=sent.key, value=sent.value, headers=sent.headers, timestamp=1))
     assert wrong(await dump.verdicts()) == []
