@@ -26,9 +26,11 @@ from tests.support.hostile_records import (
     Hostile,
     encoded,
     foreign_keys,
+    framed_turns,
     invalid_commands,
     invalid_ids,
     invalid_turns,
+    undecodable_turns,
     undecodable_values,
     unusual_turns,
 )
@@ -247,7 +249,13 @@ def _odd_turns() -> Sequence[Hostile]:
         "messages": [{"role": "user", "content": "I like green tea."}],
     }  # fmt: skip
     names = ("tenant_id", "user_id", "session_id", "turn_id", "agent_id", "org_id", "group_id")
-    return [*undecodable_values(good), *invalid_ids(good, *names), *invalid_turns(good), *unusual_turns(good)]
+    return [
+        *undecodable_turns(good),
+        *framed_turns(good),
+        *invalid_ids(good, *names),
+        *invalid_turns(good),
+        *unusual_turns(good),
+    ]
 
 
 @cache

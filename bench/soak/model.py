@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -28,6 +29,7 @@ Away = Literal["refuses", "hangs", "overloaded"]
 AWAYS: tuple[Away, ...] = ("refuses", "hangs", "overloaded")
 MARK = re.compile(r"\(note (\d+)\)")
 """Pattern of the number in every turn of the soak. It identifies repeated answers."""
+NAMED = re.compile(r'JSON schema, named "(\w+)"')
 PROSE = ("summary", "digest")
 LATENCY = (0.05, 0.35)
 """Range of the time of an answer in seconds."""
@@ -117,7 +119,7 @@ class Model:
         elif roll < 0.025 and times == 1:
             counts.misbehaved["cut"] += 1
             return _answer(body, '{"observations": [{"subj', finish_reason="length")
-        schema = body.get("response_format", {}).get("json_schema", {}).get("name")
+        schema = _schema(body, messages)
         answer: Json = {}
         if schema == "observations":
             counts.answers.update(int(number) for number in MARK.findall(question))
@@ -195,6 +197,14 @@ def proposals(prompt: PromptView, roll: float) -> list[Json]:
         content = known.content if known.content.endswith(" indeed") else f"{known.content} indeed"
         return [{**proposal, "action": "update", "target_fact_id": known.id, "content": content}]
     return []
+
+
+def _schema(body: Json, messages: Sequence[tuple[str, str]]) -> str | None:
+    """Return the name of the answer's schema, which a request in JSON mode has in its messages."""
+    if (schema := body.get("response_format", {}).get("json_schema")) is not None:
+        return str(schema["name"])
+    shown = NAMED.search("\n".join(text for _, text in messages))
+    return None if shown is None else shown.group(1)
 
 
 def _answer(body: Json, content: str, *, finish_reason: str = "stop") -> web.Response:
