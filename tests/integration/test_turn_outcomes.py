@@ -80,6 +80,7 @@ async def test_each_statement_has_its_outcome(pipeline: Pipeline) -> None:
 
 async def test_a_turn_that_no_stage_has_read(pipeline: Pipeline) -> None:
     """The last test: it ends the workers."""
+    await pipeline.produce(turn("Thanks.", 8))
     await pipeline.settled()
     for worker in pipeline.workers:
         worker.kill()
