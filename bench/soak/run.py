@@ -291,10 +291,11 @@ async def _drained(world: World) -> None:
 
 
 async def _until_no_lag(world: World) -> tuple[float | None, dict[str, int]]:
-    """Return the seconds until no stage had lag (None: not before the deadline), and the remaining lag by stage."""
+    """Return the seconds until no stage had lag and no turn waited, and what remains. None: not before the deadline."""
     began = time.monotonic()
     looking = world.log(timeout=10.0)
     await looking.start()
+    http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=sampling.ASKED_WITHIN))
     try:
         found: dict[str, int] = {}
         quiet, since = 0, 0.0
@@ -304,8 +305,10 @@ async def _until_no_lag(world: World) -> tuple[float | None, dict[str, int]]:
                 return None, found
             try:
                 found = await sampling.lags(looking)
-            except Transient:
+                found["waiting turns"] = await sampling.waiting_turns(http, world)
+            except (Transient, aiohttp.ClientError, TimeoutError):
                 quiet = 0
+                await asyncio.sleep(0.5)
                 continue
             if any(found.values()):
                 quiet = 0
@@ -315,4 +318,5 @@ async def _until_no_lag(world: World) -> tuple[float | None, dict[str, int]]:
             await asyncio.sleep(0.5)
         return round(since, 1), found
     finally:
+        await http.close()
         await looking.close()

@@ -21,6 +21,7 @@ LAG_EVERY = 2.0
 ASKED_WITHIN = 2.0
 """Time-out in seconds of a request for a worker's metrics."""
 GAUGES = ("held", "in_flight")
+WAITING = re.compile(r'^memstream_waiting_turns\{tenant="[^"]*"\} ([\d.e+]+)$', re.MULTILINE)
 GAUGE = re.compile(r'^memstream_(\w+)\{stage="(\w+)"\} ([\d.e+]+)$', re.MULTILINE)
 
 
@@ -106,6 +107,16 @@ async def lag(log: Log, stage: StageName) -> int:
 
 async def lags(log: Log) -> dict[str, int]:
     return {stage: await lag(log, stage) for stage in STAGES}
+
+
+async def waiting_turns(http: aiohttp.ClientSession, world: World) -> int:
+    """Return the number of turns that wait to be observed. They are committed, so they are no lag. Raises
+    aiohttp.ClientError while a worker is away."""
+    total = 0.0
+    for seat in [each for each in world.seats if each.pid is not None]:
+        async with http.get(f"http://127.0.0.1:{seat.health_port}/metrics") as answer:
+            total += sum(map(float, WAITING.findall(await answer.text())))
+    return int(total)
 
 
 async def _lags(world: World, samples: Samples) -> None:

@@ -76,7 +76,7 @@ def lag_verdict(lag: Mapping[str, int], gone_after: float | None) -> InvariantVe
     After they have stopped, it cannot be judged: a reminder that was sent during the stop waits in the log for the next
     workers.
     """
-    left = () if gone_after is not None else tuple(Violation(f"{stage} is {n} behind") for stage, n in lag.items() if n)
+    left = () if gone_after is not None else tuple(Violation(f"{stage}: {n}") for stage, n in lag.items() if n)
     return InvariantVerdict("I8", "lag comes back to zero", len(lag), left)
 
 
