@@ -31,7 +31,7 @@ from aiokafka.errors import (
 )
 
 from ...schemas.errors import AccessRefused
-from .kafka_client import back_off_metadata
+from .kafka_client import back_off_metadata, spread_group_errors
 from .kafka_security import PLAINTEXT, PREFIX, KafkaSecurity
 
 PAUSE_FIRST: Final = 0.5
@@ -71,6 +71,7 @@ class KafkaAccess(AbstractTokenProvider):
         client._sasl_mechanism = security.sasl_mechanism
         client._sasl_oauth_token_provider = self
         back_off_metadata(client)
+        spread_group_errors(client)
 
     @property
     def away_remedy(self) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from aiokafka.protocol.commit import OffsetFetchRequest
+
 ISOLATION = "read_committed"
 """Isolation level of all readers: records of aborted transactions are not read. All readers have the same level,
 because the check whether a skipped offset has a record must see the same records as the consumer that skipped it."""
@@ -27,6 +29,26 @@ def back_off_metadata(client: Any) -> None:
         return done
 
     client._metadata_update = metadata_update
+
+
+def spread_group_errors(client: Any) -> None:
+    """Give the error of a whole group to each of its partitions (wraps `AIOKafkaClient.send` of this client).
+
+    A broker that is still loading a group answers OffsetFetch with an error at the top and without partitions (since
+    version 2). aiokafka reads only the errors of partitions (`consumer/group_coordinator.py:1194`,
+    `admin/client.py:532`), so the group seems to have no offsets, and a consumer starts at the begin of its topics.
+    """
+    send = client.send
+
+    async def send_and_spread(node_id: Any, request: Any, **options: Any) -> Any:
+        response = await send(node_id, request, **options)
+        if isinstance(request, OffsetFetchRequest) and (code := getattr(response, "error_code", 0)):
+            response.topics = [
+                (topic, [(each, -1, "", code) for each in parts]) for topic, parts in request._partitions
+            ]
+        return response
+
+    client.send = send_and_spread
 
 
 async def stop_consumer(consumer: Any) -> None:

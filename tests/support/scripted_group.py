@@ -21,10 +21,13 @@ from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.protocol.admin import DescribeGroupsRequest
+from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.structs import OffsetAndMetadata
 
 from tests.support.polling import wait_for
 
+COMMITTED = 7
+"""Offset that the group has committed in each partition."""
 OK, ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING = 0, 22, 25, 27
 MEMBER = "m-1"
 WITHIN = 5.0
@@ -50,6 +53,8 @@ class ScriptedGroup:
         self.members: list[str] = []
         """Ids that DescribeGroups shows."""
         self.described_as = OK
+        self.offsets_refused: list[int] = []
+        """Errors of the whole group that its next answers about offsets have."""
         self.unknown = False
         """Another process has the member's place."""
         self._tps = tps
@@ -83,6 +88,13 @@ class ScriptedGroup:
                 return SimpleNamespace(
                     error_code=UNKNOWN_MEMBER if self.unknown else REBALANCING if self.rebalancing else OK
                 )
+            if isinstance(request, OffsetFetchRequest):
+                if self.offsets_refused:
+                    return SimpleNamespace(topics=[], error_code=self.offsets_refused.pop(0))
+                topics = [
+                    (topic, [(each, COMMITTED, "", OK) for each in parts]) for topic, parts in request._partitions
+                ]
+                return SimpleNamespace(topics=topics, error_code=OK)
             if isinstance(request, OffsetCommitRequest):
                 code = OK if request._consumer_group_generation_id == self.generation else ILLEGAL_GENERATION
                 self.seen.append("committed" if code == OK else "refused")
@@ -134,10 +146,14 @@ class Member:
         async with asyncio.timeout(WITHIN):
             await self._subscription.wait_for_assignment()
 
+    @property
+    def assignment(self) -> Any:
+        return self._subscription.subscription.assignment
+
     async def commit(self, offset: int) -> None:
         """Commit the same offset for each partition, as aiokafka's consumer does."""
         offsets = {tp: OffsetAndMetadata(offset, "") for tp in self.tps}
-        await self.coordinator.commit_offsets(self._subscription.subscription.assignment, offsets)
+        await self.coordinator.commit_offsets(self.assignment, offsets)
 
 
 @contextlib.asynccontextmanager

@@ -20,8 +20,11 @@ from aiokafka.consumer.group_coordinator import (
 )
 from aiokafka.errors import (
     CommitFailedError,
+    CoordinatorLoadInProgressError,
+    GroupAuthorizationFailedError,
     InconsistentGroupProtocolError,
     KafkaError,
+    NotCoordinatorForGroupError,
     OutOfOrderSequenceNumber,
     RequestTimedOutError,
     UnknownError,
@@ -39,7 +42,7 @@ from memstream.streams.faust.app import StageApp
 from memstream.streams.faust.table import open_rows
 from memstream.streams.faust.transports import kafka as ours
 from memstream.streams.faust.transports.changelog_reader import ChangelogReader
-from memstream.streams.log.kafka_client import back_off_metadata
+from memstream.streams.log.kafka_client import back_off_metadata, spread_group_errors
 from tests.support.faust_fakes import (
     TOPIC,
     Lanes,
@@ -51,7 +54,7 @@ from tests.support.faust_fakes import (
     stage_app,
 )
 from tests.support.polling import wait_for
-from tests.support.scripted_group import MEMBER, Member, ScriptedGroup, member_of
+from tests.support.scripted_group import COMMITTED, MEMBER, WITHIN, Member, ScriptedGroup, member_of
 
 P0, P1 = TP(TOPIC, 0), TP(TOPIC, 1)
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
@@ -530,14 +533,42 @@ async def test_a_failed_metadata_update_waits(mended: bool, monkeypatch: pytest.
     assert 2 <= len(tries) <= 5
 
 
+@pytest.mark.parametrize("mended", [True, pytest.param(False, marks=STOCK_FAILS)])
+@pytest.mark.parametrize("error", [CoordinatorLoadInProgressError, NotCoordinatorForGroupError])
+async def test_a_group_that_is_still_loading_has_offsets(app: StageApp, error: type[KafkaError], mended: bool) -> None:
+    group = ScriptedGroup(TPS)
+    group.offsets_refused = [error.errno, error.errno]
+    if mended:
+        spread_group_errors(group)
+    async with member_of(group, TPS) as member:
+        await member.join(listening(app, member))
+        assignment = member.assignment
+        async with asyncio.timeout(WITHIN):
+            positions = [await assignment.state_value(tp).fetch_committed() for tp in TPS]
+        assert {position.offset for position in positions} == {COMMITTED}, "else it would begin at the begin"
+        group.offsets_refused = [error.errno]
+        offsets = await member.coordinator.fetch_committed_offsets(TPS)
+        assert {tp: found.offset for tp, found in offsets.items()} == dict.fromkeys(TPS, COMMITTED)
+
+
+async def test_a_refused_group_is_no_group_without_offsets() -> None:
+    group = ScriptedGroup(TPS)
+    group.offsets_refused = [GroupAuthorizationFailedError.errno]
+    spread_group_errors(group)
+    async with member_of(group, TPS) as member:
+        with pytest.raises(GroupAuthorizationFailedError):
+            await member.coordinator.fetch_committed_offsets(TPS)
+
+
 @pytest.mark.parametrize("kind", ["consumer", "producer"])
-async def test_every_client_of_the_transport_backs_off(app: StageApp, kind: str) -> None:
+async def test_every_client_of_the_transport_is_mended(app: StageApp, kind: str) -> None:
     transport = ours.KafkaTransport(app.transport.url, app)
     if kind == "consumer":
         client = consumer_of(ours, app)._thread._create_worker_consumer(transport)._client
     else:
         client = transport.create_producer()._new_producer().client
     assert client._metadata_update.__qualname__.startswith("back_off_metadata")
+    assert client.send.__qualname__.startswith("spread_group_errors")
 
 
 # --------------------------------------------------------------------------- 11: commit inside the revocation
