@@ -59,6 +59,8 @@ from . import (
 )
 from .admission import Admission, HttpMetrics
 from .console import router as console
+from .console.frame import Frame
+from .console.pages import ConsolePages
 from .console.sign_in import CookieSignIn
 from .console.trail_pages import ReadLags
 from .credentials import Credentials
@@ -261,8 +263,10 @@ def create_app(
         )
         app.router.routes.extend(app.state.mcp.routes)
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
+    pages = ConsolePages(signs_in=not credentials.open)
     app.include_router(
         console.router(
+            pages,
             record_reader=services.record_reader,
             profiles=services.profiles,
             fact_tracer=services.fact_tracer,
@@ -278,7 +282,6 @@ def create_app(
             dead_letters=letters,
             streams=streams,
             credentials=credentials,
-            retry_after=limits.retry_seconds,
         )
     )
     if isinstance(credentials, ProvidedCredentials):
@@ -294,6 +297,7 @@ def create_app(
         credentials=credentials,
         pool=pools.requests,
     )
+    app.add_middleware(Frame, pages=pages)
     app.add_middleware(CookieSignIn)
     if publication.origins:
         app.add_middleware(

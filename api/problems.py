@@ -91,8 +91,8 @@ class Problem(Exception):
         self.who: str | None = None
         """Name of the caller, for the audit log, if the request has no other."""
 
-    def response(self, path: str) -> JSONResponse:
-        details = ProblemDetails(
+    def details(self, path: str) -> ProblemDetails:
+        return ProblemDetails(
             type=URN + self.name,
             title=self.status.phrase,
             status=int(self.status),
@@ -101,7 +101,9 @@ class Problem(Exception):
             errors=list(self.errors),
             missing=list(self.missing),
         )
-        body = details.model_dump()
+
+    def response(self, path: str) -> JSONResponse:
+        body = self.details(path).model_dump()
         return JSONResponse(body, int(self.status), headers=self.headers, media_type=MEDIA_TYPE)
 
 
@@ -235,7 +237,7 @@ def install(app: FastAPI, *, retry_after: int) -> None:
 
     async def unknown(request: Request, error: Exception) -> JSONResponse:
         """Answer an unexpected exception. The server logs it with its traceback."""
-        return _internal().response(request.url.path)
+        return internal().response(request.url.path)
 
     app.add_exception_handler(Problem, problem)
     app.add_exception_handler(RequestValidationError, validation)
@@ -287,8 +289,9 @@ def of_port(error: StageError, *, retry_after: int) -> Problem:
         case Poison():
             return invalid_field("body", str(error))
     log.critical("request_broke_invariant", why=str(error))
-    return _internal()
+    return internal()
 
 
-def _internal() -> Problem:
+def internal() -> Problem:
+    """Return the problem of an unexpected error. Only the log has the details."""
     return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "the server failed; its log has the error")

@@ -14,7 +14,7 @@ from ...schemas.turns import Owner, Sensitivity
 from ...streams.log.fanout import TopicFanout
 from ..credentials import Caller
 from ..updates import FactStreams, UpdatesQuery
-from .pages import ConsolePages, asked
+from .pages import asked
 
 
 class LiveQuery(UpdatesQuery):
@@ -43,8 +43,8 @@ def stream_query(
     return {"tenant_id": tenant_id, "scope": owner.scope, "id": owner.id, "ceiling": ceiling, "after": after}
 
 
-def router(pages: ConsolePages, reader: Caller, *, streams: FactStreams) -> APIRouter:
-    routes = APIRouter(route_class=pages.route_class(), include_in_schema=False)
+def router(reader: Caller, *, streams: FactStreams) -> APIRouter:
+    routes = APIRouter(include_in_schema=False)
 
     @routes.get("/updates")
     async def updates(

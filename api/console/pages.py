@@ -1,4 +1,4 @@
-"""Pages of the console: templates, security headers, error pages, and the query of a page."""
+"""Pages of the console: templates, the page of an error, the way to the sign-in, and the query of a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, Literal, TypeVar, get_origin
 from urllib.parse import quote, urlencode
 
 from fastapi import Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -19,50 +18,27 @@ from starlette.responses import RedirectResponse, Response
 
 from ...memory.facts.reasons import sentence
 from ...schemas.cloudevents import rfc3339
-from ...schemas.errors import StageError
 from ..credentials import Caller, bearer_token
-from ..problems import Problem, audit_denied, field_errors, invalid, of_port
+from ..problems import URN, Problem, ProblemDetails, audit_denied, field_errors, invalid
 from .shown_text import shown
 from .sign_in import PATH, FormGuard, forget, return_path
 
 FOLDER: Final = Path(__file__).parent
-CONTENT_POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "connect-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
-)
-"""The pages have no inline script or style, and no part from another origin. Trusted Types without a policy keep the
-script from setting markup."""
-HEADERS: Final[Mapping[str, str]] = {
-    "Content-Security-Policy": CONTENT_POLICY,
-    "Cache-Control": "no-store",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",  # with no-referrer, browsers send `Origin: null` with a form
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
 HEADINGS: Final[Mapping[HTTPStatus, str]] = {
     HTTPStatus.FORBIDDEN: "You may not do this",
     HTTPStatus.NOT_FOUND: "Memory does not have this",
+    HTTPStatus.METHOD_NOT_ALLOWED: "This page does not accept this request",
     HTTPStatus.CONFLICT: "Memory refused the change",
     HTTPStatus.GONE: "The log no longer has this",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The text is too long",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "This is not a form of the console",
     HTTPStatus.UNPROCESSABLE_ENTITY: "A field has a wrong value",
     HTTPStatus.TOO_MANY_REQUESTS: "Too many requests run",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "The address or a cookie is too long",
     HTTPStatus.SERVICE_UNAVAILABLE: "A part of memory does not answer",
 }
 """Headings of error pages. Another status has the heading "The server failed"."""
+BUSY: Final = "The server has too much to do"
 NOTICE: Final = "notice"
 Notice = Literal["applied", "accepted", "put_back", "was_put_back"]
 """Result of a form. `accepted`: the change is in the log, and no stage has applied it in time."""
@@ -79,10 +55,9 @@ class Noticed(BaseModel):
 class ConsolePages:
     """Renderer of the pages. `signs_in` is True when the server has tokens."""
 
-    def __init__(self, *, signs_in: bool, retry_after: int) -> None:
+    def __init__(self, *, signs_in: bool) -> None:
         self.forms = FormGuard()
         self._signs_in = signs_in
-        self._retry_after = retry_after
         self._templates = Environment(
             loader=FileSystemLoader(FOLDER / "templates"),
             autoescape=True,
@@ -121,7 +96,7 @@ class ConsolePages:
         return Response(body, status, media_type="text/html; charset=utf-8")
 
     def route_class(self) -> type[APIRoute]:
-        """Return the class of the routes: errors become pages, and each answer has the security headers."""
+        """Return the class of the routes of pages: without a valid token, the answer leads to the sign-in."""
         pages = self
 
         class ConsoleRoute(APIRoute):
@@ -130,32 +105,31 @@ class ConsolePages:
 
                 async def answer(request: Request) -> Response:
                     try:
-                        response = await handler(request)
+                        return await handler(request)
                     except Problem as problem:
-                        response = pages.error(request, problem)
-                    except RequestValidationError as error:
-                        response = pages.error(request, invalid(field_errors(error)))
-                    except StageError as error:
-                        response = pages.error(request, of_port(error, retry_after=pages._retry_after))
-                    response.headers.update(HEADERS)
-                    return response
+                        if problem.status is not HTTPStatus.UNAUTHORIZED:
+                            raise
+                        return pages.to_sign_in(request, problem)
 
                 return answer
 
         return ConsoleRoute
 
-    def error(self, request: Request, problem: Problem) -> Response:
-        if problem.status is HTTPStatus.UNAUTHORIZED:
-            return self._to_sign_in(request, problem)
-        audit_denied(problem, request)
-        caller = getattr(request.state, "console_caller", None)
-        heading = HEADINGS.get(problem.status, "The server failed")
-        again = "Retry-After" in problem.headers and request.method == "GET"
-        response = self.page(
-            request, "error.html", caller=caller, status=problem.status, problem=problem, heading=heading, again=again
+    def error(self, request: Request, problem: ProblemDetails, *, retry_after: str | None) -> Response:
+        """Render the page of an error. `retry_after`: the seconds in the header of the answer."""
+        status = HTTPStatus(problem.status)
+        is_read = request.method == "GET"
+        return self.page(
+            request,
+            "error.html",
+            caller=getattr(request.state, "console_caller", None),
+            status=status,
+            problem=problem,
+            heading=BUSY if problem.type == f"{URN}busy" else HEADINGS.get(status, "The server failed"),
+            retry_after=retry_after,
+            is_read=is_read,
+            again=is_read and (retry_after is not None or status is HTTPStatus.INTERNAL_SERVER_ERROR),
         )
-        response.headers.update({name: value for name, value in problem.headers.items() if name == "Retry-After"})
-        return response
 
     def done(self, request: Request, back: str | None, notice: Notice) -> Response:
         """Lead back to the page of a form, which then shows the result, so that a reload sends nothing again."""
@@ -164,7 +138,8 @@ class ConsolePages:
         root = console_root(request).removesuffix(PATH)
         return RedirectResponse(f"{root}{path}{'&' if '?' in path else '?'}{mark}", HTTPStatus.SEE_OTHER)
 
-    def _to_sign_in(self, request: Request, problem: Problem) -> Response:
+    def to_sign_in(self, request: Request, problem: Problem) -> Response:
+        """Lead to the sign-in, and back to the page afterwards. The cookie of a token that is not valid is removed."""
         ended = bearer_token(request.headers) is not None
         if ended:
             audit_denied(problem, request)

@@ -37,6 +37,7 @@ STATIC: Final = {
 
 
 def router(
+    pages: ConsolePages,
     *,
     record_reader: RecordReader,
     profiles: ProfileReader,
@@ -53,9 +54,7 @@ def router(
     dead_letters: DeadLetters,
     streams: FactStreams,
     credentials: Credentials,
-    retry_after: int,
 ) -> APIRouter:
-    pages = ConsolePages(signs_in=not credentials.open, retry_after=retry_after)
     allowed: Caller = Depends(caller_with(credentials, "memory:read"))
 
     async def signed_in(request: Request, caller: Caller = allowed) -> Caller:
@@ -165,7 +164,7 @@ def router(
         )
     )
 
-    routes.include_router(live.router(pages, reader, streams=streams))
+    routes.include_router(live.router(reader, streams=streams))
 
     @routes.get("/{rest:path}")
     async def unknown(request: Request, rest: str, caller: Caller = reader) -> Response:

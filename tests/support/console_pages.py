@@ -7,7 +7,7 @@ from typing import Final
 import httpx
 from selectolax.lexbor import LexborHTMLParser
 
-from memstream.api.console.pages import CONTENT_POLICY
+from memstream.api.console.frame import CONTENT_POLICY
 from tests.support.api_server import called
 
 __all__ = ["HOSTILE", "called", "page_of", "shape", "words"]

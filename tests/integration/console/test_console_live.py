@@ -93,7 +93,7 @@ async def test_a_stream_ends_with_its_token(tmp_path: Path) -> None:
         ("reader", "tenant_id=rival&user_id=u1", 403),
         ("reader", "user_id=u1&ceiling=secret", 403),
         ("all", f"{USER}&after=nonsense", 422),
-        (None, "user_id=u1", 303),
+        (None, "user_id=u1", 401),
     ],
 )
 def test_nobody_hears_what_the_token_does_not_allow(
