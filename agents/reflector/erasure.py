@@ -15,7 +15,7 @@ from qdrant_client import models
 
 from ...adapters.ports import StoredPoint
 from ...adapters.vectors.conditions import any_of, equals
-from ...memory.facts.erasures import erase_fact, without_evidence
+from ...memory.facts.erasures import ERASED_TEXT, erase_fact, is_erased_form, without_evidence
 from ...memory.facts.transitions import Stamp, Transition
 from ...schemas import ids
 from ...schemas.collections import BLOCKS, EPISODES, FACTS, GROUPS, TASKS
@@ -23,13 +23,12 @@ from ...schemas.facts import Evidence, FactCause, StoredFact
 from ...schemas.groups import StoredGroup
 from ...schemas.outcomes import Outcome, OutPoint, OutRecord, SwapPoint, Write
 from ...schemas.row_keys import index_key
-from ...schemas.topics import FACTS as FACTS_TOPIC
 from ...schemas.turns import Owner
 from ...streams.engine.decision import StageDecision
 from ..common.erased_events import rows_of_lane
 from ..common.owner_erasure import ErasedOwner
 from .edits.versioned import write_record
-from .messages import applied_result, fact_updated
+from .messages import applied_result, erased_state, fact_updated
 from .rows import LedgerRow
 from .timers import TASKS as TASK_INDEX
 from .timers import timers_key
@@ -69,23 +68,28 @@ class OwnerErasure(ErasedOwner):
 
     # ------------------------------------------------------------------------------------------------ facts
     async def _facts(self, episode_ids: frozenset[str]) -> AsyncIterator[tuple[StageDecision, int]]:
-        """Yield an outcome and its number of facts until the owner has no fact with the user's evidence."""
+        """Yield an outcome, and the number of facts that it deletes or takes evidence from, until the owner has no fact
+        with the user's evidence. A fact to erase gets the erased form, and the next outcome deletes it."""
         while found := await self._named_facts():
-            facts = [StoredFact.from_payload(each.payload) for each in found]
-            changes = [self._change(fact, episode_ids) for fact in facts]
-            gone = tuple(each.fact.fact_id for each in changes if each.action == "erased")
+            facts = [(each, StoredFact.from_payload(each.payload)) for each in found]
+            gone = tuple(fact.fact_id for _, fact in facts if is_erased_form(fact))
             writes: list[Write] = [self.deletion(FACTS, gone)] if gone else []
-            records: list[OutRecord] = [self._event(each) for each in changes]
-            records += [self._tombstone(each) for each in gone]
-            for point, fact, change in zip(found, facts, changes, strict=True):
-                if change.action != "erased":
-                    writes.append(self._swap(point, fact, change))
-            kept = tuple(each.fact.fact_id for each in changes if each.action != "erased")
-            yield self._decision(*writes, records=tuple(records), state_ids=kept), len(facts)
+            records = [erased_state(self.command.tenant_id, each) for each in gone]
+            changed = []
+            for point, fact in facts:
+                if is_erased_form(fact):
+                    continue
+                change = self._change(fact, episode_ids)
+                writes.append(self._swap(point, fact, change))
+                records.append(self._event(change))
+                changed.append(change)
+            kept = sum(each.action != "erased" for each in changed)
+            ids_of = tuple(each.fact.fact_id for each in changed)
+            yield self._decision(*writes, records=tuple(records), state_ids=ids_of), len(gone) + kept
 
     def _change(self, fact: StoredFact, episode_ids: frozenset[str]) -> Transition:
         kept = None if self.is_own else without_evidence(fact, self._is_erased, episode_ids, self.stamp)
-        return erase_fact(fact, self.stamp.now) if kept is None else kept
+        return kept or erase_fact(fact, self.stamp)
 
     def _is_erased(self, evidence: Evidence) -> bool:
         """Return whether the user gave this evidence. Evidence of earlier versions names the session only."""
@@ -98,13 +102,14 @@ class OwnerErasure(ErasedOwner):
         """Return the next facts to erase or to change, at most `BATCH`."""
         if self.is_own:
             return await self.select(FACTS, (), limit=BATCH)
-        named: list[models.Condition] = [equals("evidence[].user_id", self.args.user_id)]
+        named: list[models.Condition] = [
+            equals("content_hash", ids.content_hash(ERASED_TEXT)),
+            equals("evidence[].user_id", self.args.user_id),
+        ]
         if self.args.session_ids:
             named.append(any_of("evidence[].session_id", list(self.args.session_ids)))
         found = await self.select(FACTS, [models.Filter(should=named)])
-        touched = [each for each in found if any(map(self._is_erased, StoredFact.from_payload(each.payload).evidence))][
-            :BATCH
-        ]
+        touched = [each for each in found if self._is_touched(StoredFact.from_payload(each.payload))][:BATCH]
         dense = await self.calls.call(
             "store",
             lambda: self.store.get(
@@ -113,19 +118,23 @@ class OwnerErasure(ErasedOwner):
         )
         return [dense[each.id] for each in touched if each.id in dense]
 
+    def _is_touched(self, fact: StoredFact) -> bool:
+        return is_erased_form(fact) or any(map(self._is_erased, fact.evidence))
+
     def _swap(self, point: StoredPoint, before: StoredFact, change: Transition) -> SwapPoint:
+        has_new_text = change.action == "erased"
         made = OutPoint(
-            id=before.fact_id, payload=change.fact.to_payload(), dense=point.dense, text=change.fact.content
+            id=before.fact_id,
+            payload=change.fact.to_payload(),
+            dense=None if has_new_text else point.dense,
+            text=change.fact.content,
+            reembed=has_new_text,
         )
         return SwapPoint(collection=FACTS, point=made, expected_version=before.version, cause=self.stamp.cause)
 
     def _event(self, change: Transition) -> OutRecord:
         cause = FactCause(command_id=self.command.command_id, issued_by=self.command.issued_by)
         return fact_updated(change, cause=cause, at=self.stamp.now)
-
-    def _tombstone(self, fact_id: str) -> OutRecord:
-        key = ids.fact_key(self.command.tenant_id, fact_id)
-        return OutRecord(topic=FACTS_TOPIC.name, key=key.encode(), value=None)
 
     # ------------------------------------------------------------------------------------------------ other records
     async def _group(self) -> Write | None:

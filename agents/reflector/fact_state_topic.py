@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import ValidationError
 
 from ...adapters.ports import StoredPoint, VectorStore
+from ...memory.facts.erasures import is_erased_form
 from ...schemas import ids
 from ...schemas.base import explain
 from ...schemas.collections import FACTS as FACTS_COLLECTION
@@ -60,7 +62,8 @@ async def publish_state(
 async def check_facts_present(*, store: VectorStore, log: Log) -> None:
     """Check that Qdrant has the newest facts of the log, before the collections are created.
 
-    A row is written before its state is sent, so an intact store has every state of the log or a newer one. A store
+    A row is written before its state is sent, so an intact store has every state of the log or a newer one. A row in
+    the form of an erased fact may be deleted already, because its tombstone follows the deletion. A store
     that lacks some of these states was emptied, or was restored from a snapshot older than the log. In that store, a
     fact would restart at a lower version, and two events would have the same id. Raises DeploymentFault (exit 4) with
     the repair command.
@@ -87,14 +90,28 @@ def _lost(why: str) -> DeploymentFault:
     )
 
 
-async def _newest(log: Log, partitions: int) -> dict[tuple[str, str], int | None]:
-    """Return the versions of the facts in the last records of each partition, by tenant id and fact id.
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """The newest state of a fact in the log. `version`: 0 for a tombstone. `leaves`: the fact is in erased form."""
 
-    The version None means a tombstone. Earlier records are read when no last record of a partition is usable: they are
-    not facts, or an increase of the partition count moved their facts to other partitions.
+    version: int = 0
+    leaves: bool = False
+
+    def fits(self, stored: int) -> bool:
+        """Return whether a store may have this version of the row; 0: it has no row."""
+        if self.version == 0 or stored == 0:
+            return stored == 0 and (self.version == 0 or self.leaves)
+        return stored >= self.version
+
+
+async def _newest(log: Log, partitions: int) -> dict[tuple[str, str], _Newest]:
+    """Return the newest states in the last records of each partition, by tenant id and fact id.
+
+    Earlier records are read when no last record of a partition is usable: they are not facts, or an increase of the
+    partition count moved their facts to other partitions.
     """
     starts, ends = await log.starts(FACTS.name), await log.ends(FACTS.name)
-    newest: dict[tuple[str, str], int | None] = {}
+    newest: dict[tuple[str, str], _Newest] = {}
     left, window = {partition for partition in range(partitions) if starts[partition] < ends[partition]}, NEWEST
     while left:
         begin = {partition: max(starts[partition], ends[partition] - window) for partition in left}
@@ -107,14 +124,21 @@ async def _newest(log: Log, partitions: int) -> dict[tuple[str, str], int | None
                     key, fact = decoded(record)
                 except ValueError:
                     continue  # a rebuild skips it too
-                newest[key] = None if fact is None else max(fact.version, newest.get(key) or 0)
+                newest[key] = _after(newest.get(key, _Newest()), fact)
                 found.add(record.position.partition)
         left = {partition for partition in left - found if begin[partition] > starts[partition]}
         window *= 8
     return newest
 
 
-async def _behind(store: VectorStore, newest: Mapping[tuple[str, str], int | None]) -> list[str]:
+def _after(before: _Newest, fact: Fact | None) -> _Newest:
+    """Return the newest state after one more record."""
+    if fact is None:
+        return _Newest()
+    return before if fact.version < before.version else _Newest(fact.version, is_erased_form(fact))
+
+
+async def _behind(store: VectorStore, newest: Mapping[tuple[str, str], _Newest]) -> list[str]:
     """Return the ids of facts that are older in the store, missing, or present although they were erased."""
     of_tenant: dict[str, list[str]] = {}
     for tenant_id, fact_id in newest:
@@ -125,9 +149,9 @@ async def _behind(store: VectorStore, newest: Mapping[tuple[str, str], int | Non
     behind: list[str] = []
     for (tenant_id, fact_ids), found in zip(of_tenant.items(), rows, strict=True):
         for fact_id in fact_ids:
-            version, row = newest[tenant_id, fact_id], found.get(fact_id)
+            row = found.get(fact_id)
             stored = 0 if row is None else StoredFact.from_payload(row.payload).version
-            if (stored > 0) if version is None else (stored < version):
+            if not newest[tenant_id, fact_id].fits(stored):
                 behind.append(fact_id)
     return behind
 

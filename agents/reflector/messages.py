@@ -110,6 +110,11 @@ def task_due(task: StoredTask, *, at: datetime) -> OutRecord:
     return OutRecord.of(TASKS_DUE.name, task.owner_key, event, header)
 
 
+def erased_state(tenant_id: str, fact_id: str) -> OutRecord:
+    """Return the tombstone of an erased fact, for memory.facts."""
+    return OutRecord(topic=FACTS.name, key=ids.fact_key(tenant_id, fact_id).encode(), value=None)
+
+
 def fact_state(fact: Fact, *, at: datetime) -> OutRecord:
     """Return the record of a fact's state, for memory.facts."""
     header = CloudEvent(

@@ -1,24 +1,27 @@
-"""Erasure of a user from facts: the form of an erased fact in its event, and a shared fact without the user's
-evidence."""
+"""Erasure of a user from facts: the erased form of a fact, and a shared fact without the user's evidence.
+
+A fact is erased in two outcomes. The first one writes the erased form over the row, and publishes its event and its
+state. The second one deletes the row, and sends the tombstone. So the check at the start of a worker distinguishes an
+erased fact from a lost one after a crash between deletion and tombstone (agents/reflector/fact_state_topic.py).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Final
 
 from ...schemas import ids
-from ...schemas.facts import APPLIED_KEPT, Decision, Evidence, StoredFact
+from ...schemas.facts import APPLIED_KEPT, Decision, Evidence, Fact, StoredFact
 from .transitions import Stamp, Transition
 
 ERASED_TEXT: Final = "[erased]"
-"""Text of an erased fact in its event."""
+"""Text of a fact in erased form."""
 _DECISION: Final = Decision(stage="erase")
 
 
-def erase_fact(fact: StoredFact, now: datetime) -> Transition:
-    """Return the change for the event of an erased fact: its ids and its version, without text. The state is
-    `forgotten`, so that a reader that does not know the action drops the fact, too."""
+def erase_fact(fact: StoredFact, stamp: Stamp) -> Transition:
+    """Return the change to the erased form of a fact: its ids and its version, without text. The state is `forgotten`,
+    so that a reader that does not know the action drops the fact, too."""
     erased = StoredFact(
         fact_id=fact.fact_id,
         version=fact.version + 1,
@@ -30,12 +33,18 @@ def erase_fact(fact: StoredFact, now: datetime) -> Transition:
         category="knowledge",
         confidence=0.0,
         state="forgotten",
-        valid_from=now,
-        recorded_at=now,
+        valid_from=stamp.now,
+        recorded_at=stamp.now,
         embedder=fact.embedder,
         content_hash=ids.content_hash(ERASED_TEXT),
+        applied=(*fact.applied, stamp.cause)[-APPLIED_KEPT:],
     )
     return Transition("erased", erased, None, "", _DECISION)
+
+
+def is_erased_form(fact: Fact) -> bool:
+    """Return whether a fact has the erased form. Such a row is about to be deleted."""
+    return (fact.state, fact.content, fact.evidence) == ("forgotten", ERASED_TEXT, ())
 
 
 def without_evidence(

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from memstream.agents.consolidation.rows import ProgressRow
+from memstream.agents.reflector.fact_state_topic import check_facts_present
 from memstream.agents.reflector.stage import Reflector
 from memstream.memory.erasures import ErasedUsers
+from memstream.memory.facts.erasures import ERASED_TEXT
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.memory.tenant_policies import TenantPolicies
@@ -22,7 +24,8 @@ from memstream.schemas.facts import StoredFact
 from memstream.schemas.topics import COMMANDS, FACTS, RESULTS
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.crash_points import Step
-from memstream.streams.log.port import Record
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.port import Record, TopicSpec
 from tests.support.consolidation_world import Consolidating
 from tests.support.embedded_stage import PARTITIONS, Bench, open_bench
 from tests.support.record_builders import NOW
@@ -107,7 +110,7 @@ async def test_a_user_is_erased_however_often_the_reflector_dies(bench: Bench, s
     assert (event.action, event.fact.version, event.before) == ("erased", 2, None)
     assert "Stripe" not in event.model_dump_json()
     assert not any(b"Stripe" in (each.value or b"") for each in later)
-    assert {result.status for result in bench.results()} == {"applied"}
+    assert {(result.status, (result.result or {})["facts"]) for result in bench.results()} == {("applied", 1)}
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -124,6 +127,7 @@ async def test_a_shared_fact_loses_the_users_evidence_and_stays_if_another_said_
 
     facts = await bench.facts()
     assert set(facts) == {"The release is on Friday"}
+    assert {(result.result or {})["facts"] for result in bench.results()} == {2}
     kept = facts["The release is on Friday"]
     assert [each.user_id for each in kept.evidence] == ["bob"]
     assert kept.version == shared.version + 1
@@ -132,6 +136,43 @@ async def test_a_shared_fact_loses_the_users_evidence_and_stays_if_another_said_
     assert not any(b"ana says" in (each.value or b"") for each in bench.sent[sent:])
     state = [each for each in bench.sent[sent:] if each.topic == FACTS.name and each.value is not None]
     assert StoredFact.from_payload(kept.to_payload()).public().to_bytes() == state[-1].value
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("owner", [ANA, TEAM], ids=["own", "shared"])
+async def test_a_worker_starts_after_each_crash_of_an_erasure(
+    bench: Bench, tmp_path: Path, owner: Owner, step: Step
+) -> None:
+    """The check at the start does not take a fact for lost whose row is deleted and whose tombstone is not sent."""
+    talk = says(bench, owner, "ana")
+    for content in ("Works at Stripe", "Likes tea"):
+        await talk.tell(content)
+    log = EmbeddedLog(folder=tmp_path / "log")
+    await log.start()
+    await log.create([TopicSpec(FACTS.name, 2, 1, {"cleanup.policy": "compact"})])
+
+    async def check() -> None:
+        for sent in bench.sent:
+            if sent.topic == FACTS.name:
+                await log.append(FACTS.name, key=sent.key, value=sent.value)
+        bench.sent.clear()
+        await check_facts_present(store=bench.store, log=log)
+        [vector] = await bench.embedder.embed([ERASED_TEXT], tenant_id="acme")
+        erased = [each.fact_id for each in (await bench.facts()).values() if each.content == ERASED_TEXT]
+        for each in (await bench.store.get("facts", tenant_id="acme", ids=erased, with_dense=True)).values():
+            assert each.dense == pytest.approx(vector), "the vector of the text is gone, too"
+
+    await check()
+    deaths = 0
+    async for _ in bench.deaths(erase(bench, owner), step):
+        await check()
+        bench.stage = reflector(bench, markers())
+        deaths += 1
+    await check()
+    assert deaths > 1
+    assert await bench.facts() == {}
+    assert [each.key async for each in log.read(FACTS.name) if each.value is None]
+    await log.close()
 
 
 async def test_evidence_of_an_earlier_version_is_found_by_its_session(bench: Bench) -> None:

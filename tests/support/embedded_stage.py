@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -69,18 +70,20 @@ class MemoryRows:
 
 
 class CrashAfter:
-    """A crash point that ends the handler once, after one step."""
+    """A crash point that ends the handler once, after the n-th run of one step."""
 
-    def __init__(self, step: Step) -> None:
-        self.step: Step | None = step
+    def __init__(self, step: Step, n: int = 1) -> None:
+        self.step = step
+        self.left = n
 
     def armed(self, stage: str, step: Step) -> bool:
-        return self.step == step
+        return self.step == step and self.left > 0
 
     def passed(self, stage: str, step: Step) -> None:
-        if self.step == step:
-            self.step = None
-            raise Killed(step)
+        if self.armed(stage, step):
+            self.left -= 1
+            if self.left == 0:
+                raise Killed(step)
 
 
 class Clock:
@@ -132,9 +135,11 @@ class Bench:
     def committed(self, topic: str, partition: int) -> int | None:
         return self._committed.get((topic, partition))
 
-    async def run(self, record: Record, *, crash_after: Step | None = None, ahead: Sequence[Record] = ()) -> None:
-        """Process one event to its end, or to the step after which the worker is killed. `ahead`: events of its lane
-        that are queued meanwhile."""
+    async def run(
+        self, record: Record, *, crash_after: Step | None = None, nth: int = 1, ahead: Sequence[Record] = ()
+    ) -> None:
+        """Process one event to its end, or to the step after whose n-th run the worker is killed. `ahead`: events of
+        its lane that are queued meanwhile."""
 
         async def cover(count: int) -> None:
             self.covered += ahead[:count]
@@ -148,7 +153,7 @@ class Bench:
             boundary=ErrorBoundary(crashes=CrashCounter(self._folder)),
             send=self._send,
             metrics=self.metrics,
-            crash=CrashAfter(crash_after) if crash_after else None,  # type: ignore[arg-type]
+            crash=CrashAfter(crash_after, nth) if crash_after else None,  # type: ignore[arg-type]
             committed=self.committed,
             ahead=lambda: ((each, handler.route(each)) for each in ahead),
             cover=cover,
@@ -181,6 +186,17 @@ class Bench:
             await self.run(record)
             return
         raise AssertionError(f"the crash point {step} was not passed")
+
+    async def deaths(self, record: Record, step: Step) -> AsyncIterator[int]:
+        """Kill the worker after the first run of `step`, deliver the event again, kill after the second run, and so on
+        until the event is done. Yield after each death."""
+        for nth in itertools.count(1):
+            try:
+                await self.run(record, crash_after=step, nth=nth)
+            except Killed:
+                yield nth
+            else:
+                return
 
     # ------------------------------------------------------------------------------------------------ looking
     def values(self, topic: str) -> list[bytes]:
