@@ -159,6 +159,7 @@ class ScriptedCoordinator:
     """aiokafka's group coordinator with scripted answers. It records that it would join again."""
 
     answers: list[Any] = field(default_factory=list)
+    group_id: str = "g"
     member_id: str = "m-1"
     rejoins: int = 0
     sent: list[str] = field(default_factory=list)

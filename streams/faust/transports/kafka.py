@@ -21,6 +21,8 @@ coordinator, sender or client). No library class is changed, except two names in
 - Paused changelogs: aiokafka prefetches each assigned partition (`aiokafka/consumer/fetcher.py:637`), but Faust reads
   no record of the changelogs, because the bulk load has a separate consumer. A response of up to 4 MB per partition
   would stay in memory, and would be fetched again after every rebalance. So changelogs are paused.
+- Blind acceptance: a broker that is still loading a group accepts every heartbeat, also that of a member which the
+  group has removed. An expired lease is renewed only after a request that such a broker refuses (OffsetFetch).
 - Held producer: after SIGSTOP and SIGCONT the producer would send its buffered records after the writes of the
   partition's new owner (`aiokafka/producer/sender.py:277`). Here the producer's sends wait while the lease is expired.
 - Takeover: Kafka lets a second process take the place of a static member and notifies neither process. Here the second
@@ -47,7 +49,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -70,6 +72,7 @@ from aiokafka.errors import (
     UnknownMemberIdError,
     for_code,
 )
+from aiokafka.protocol.commit import OffsetFetchRequest
 from faust.exceptions import ConsumerNotStarted, ProducerSendError
 from faust.transport.drivers import TRANSPORTS
 from faust.transport.drivers import aiokafka as driver
@@ -131,6 +134,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         async def send_req(request: Any) -> Any:
             if isinstance(request, JoinGroupRequest) and takeover is not None and not coordinator.member_id:
                 await takeover.before_join(do_send)
+            proven = not isinstance(request, HeartbeatRequest) or await self._is_proven(coordinator.group_id, do_send)
             sent = time.monotonic()
             if isinstance(request, LeaveGroupRequest):
                 self.app.leaving()
@@ -138,7 +142,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             if isinstance(request, OffsetCommitRequest):
                 _refuse_outdated(request, response, coordinator.generation)
             if isinstance(request, HeartbeatRequest):
-                accepted = for_code(response.error_code) in (NoError, RebalanceInProgressError)
+                accepted = proven and for_code(response.error_code) in (NoError, RebalanceInProgressError)
             else:
                 accepted = isinstance(request, SyncGroupRequest) and for_code(response.error_code) is NoError
             if accepted:
@@ -187,6 +191,13 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
         coordinator._send_req, coordinator.reset_generation = send_req, reset_generation
         coordinator._do_rejoin_group, coordinator._push_error_to_user = rejoin, push_error
+
+    async def _is_proven(self, group: str, send: Callable[[Any], Awaitable[Any]]) -> bool:
+        """Return whether an accepted heartbeat will prove the membership: always before the lease expires, because the
+        broker cannot have removed the member yet; later if the broker has loaded the group."""
+        if not self.lease_start or time.monotonic() - self.lease_start <= self.app.lease_limit():
+            return True
+        return for_code((await send(OffsetFetchRequest(group, []))).error_code) is NoError
 
     def _takeover(self) -> Takeover | None:
         conf = self.app.conf

@@ -268,6 +268,22 @@ async def test_answers_that_renew_the_lease(
     assert (thread.lease_start == clock.now) is renewed
 
 
+async def test_a_heartbeat_that_a_loading_group_accepts_renews_no_expired_lease(app: StageApp, clock: Clock) -> None:
+    loading = [answer(CoordinatorLoadInProgressError.errno), answer()]
+    _, coordinator = watched(app, answer(), *loading, answer(), answer(), answer())
+    await coordinator._send_req(SYNC)
+    clock.now += app.lease_limit() + 1
+    await coordinator._send_req(HEARTBEAT)
+    assert app.lease_age() == app.lease_limit() + 1, "the group may have removed the member before the broker started"
+    await coordinator._send_req(HEARTBEAT)
+    assert app.lease_age() == 0
+    clock.now += 1
+    await coordinator._send_req(HEARTBEAT)
+    assert app.lease_age() == 0
+    beat = ["OffsetFetchRequest", "HeartbeatRequest"]
+    assert coordinator.sent == ["SyncGroupRequest", *beat, *beat, "HeartbeatRequest"]
+
+
 async def test_before_the_first_join_nothing_has_lapsed(app: StageApp, clock: Clock) -> None:
     clock.now += 1_000_000
     assert app.lease_age() == 0.0
