@@ -21,8 +21,8 @@ coordinator, sender or client). No library class is changed, except two names in
 - Paused changelogs: aiokafka prefetches each assigned partition (`aiokafka/consumer/fetcher.py:637`), but Faust reads
   no record of the changelogs, because the bulk load has a separate consumer. A response of up to 4 MB per partition
   would stay in memory, and would be fetched again after every rebalance. So changelogs are paused.
-- Blind acceptance: a broker that is still loading a group accepts every heartbeat, also that of a member which the
-  group has removed. An expired lease is renewed only after a request that such a broker refuses (OffsetFetch).
+- Blind acceptance: a broker that is still loading a group accepts every heartbeat, also from a removed member. An
+  expired lease is renewed only after a request that such a broker refuses (OffsetFetch).
 - Held producer: after SIGSTOP and SIGCONT the producer would send its buffered records after the writes of the
   partition's new owner (`aiokafka/producer/sender.py:277`). Here the producer's sends wait while the lease is expired.
 - Takeover: Kafka lets a second process take the place of a static member and notifies neither process. Here the second
