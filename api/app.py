@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from starlette.middleware.cors import CORSMiddleware
 
 from .. import __version__
+from ..memory.policies import LimitsPolicy
 from ..memory.secrets.secret_filter import SecretFilter
 from ..recall.context import ContextService
 from ..recall.export.exporter import MemoryExporter
@@ -74,6 +76,7 @@ from .root_path import RootPath
 from .shares import Pools, SharedTools
 from .sign_in import protected_resource
 from .sign_in.access_tokens import ProvidedCredentials
+from .turn_limits import LimitsOf, TurnLimitMetrics, TurnLimits
 from .worker_health import Readiness
 
 DESCRIPTION = (
@@ -116,9 +119,12 @@ class Services:
     mcp: McpServices | None = None
     """None: the server has no route /mcp."""
     recall_limit: LimitOf = lambda tenant_id, agent_id: 10
+    limits_of: LimitsOf = lambda tenant_id: LimitsPolicy()
     clock_ahead: float = 300.0
     """Maximum number of seconds by which a turn's time may be ahead of this server's clock."""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    ticks: Callable[[], int] = time.monotonic_ns
+    """Monotonic clock in nanoseconds."""
 
 
 def new_followers(log: Log, limits: Limits) -> TopicFanout:
@@ -163,6 +169,7 @@ def create_app(
             sender=services.sender,
             credentials=credentials,
             limits=limits,
+            turn_limits=TurnLimits(services.limits_of, TurnLimitMetrics(services.registry), clock=services.ticks),
             now=services.now,
             clock_ahead=timedelta(seconds=services.clock_ahead),
         )

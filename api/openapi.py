@@ -20,6 +20,7 @@ ERRORS: dict[str, str] = {
     "403": "The token does not allow this request, or not for this tenant or user.",
     "431": "The address and the headers have too many bytes.",
     "422": "A parameter or the body is invalid; `errors` names the fields.",
+    "429": "The token or its tenant has reached a limit: try again after Retry-After.",
     "500": "The server failed; its log has the error.",
     "503": "The server is busy, or a service behind it does not answer: try again after Retry-After.",
 }

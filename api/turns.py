@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -18,6 +19,7 @@ from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .openapi import body_of
 from .request_body import decode_json, read_body
+from .turn_limits import TurnLimits
 from .turn_validation import ValidTurn, valid_turns
 
 
@@ -37,6 +39,7 @@ def router(
     sender: TurnSender,
     credentials: Credentials,
     limits: Limits,
+    turn_limits: TurnLimits,
     now: Callable[[], datetime],
     clock_ahead: timedelta,
 ) -> APIRouter:
@@ -54,9 +57,10 @@ def router(
     async def take(request: Request, caller: Caller = writer) -> Written | list[Written]:
         """Answers after the log has acknowledged every turn. Turns of one session are written in the given order. The
         answer to a list is a list. A turn that is sent again with the same turn_id has no effect, so send all turns
-        again after a 503."""
+        again after a 503. No turn of a request that is answered 429 is written."""
         sent = decode_json(await read_body(request, limit=limits.body))
         taken = valid_turns(sent, caller=caller, limit=limits.turns, latest=now() + clock_ahead)
+        turn_limits.take(Counter(each.turn.tenant_id for each in taken), caller.name)
         sessions: dict[str, list[ValidTurn]] = {}
         for each in taken:
             sessions.setdefault(each.turn.session_key, []).append(each)

@@ -33,6 +33,7 @@ class TenantPolicy(Contract):
     gist: Section
     recall: Section
     tools: Section
+    limits: Section
     slots: Section
     """Slots by name. A table changes the slot of this name, or adds a slot."""
     personas: Section

@@ -314,6 +314,7 @@ class HttpServer:
             readiness=self.readiness,
             registry=self.parts.metrics.registry,
             recall_limit=lambda tenant_id, agent_id: policies.of(tenant_id, agent_id).recall.limit,
+            limits_of=lambda tenant_id: policies.of(tenant_id).limits,
             clock_ahead=self.policy.routing.clock_ahead,
         )
 

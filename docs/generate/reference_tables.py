@@ -24,6 +24,7 @@ from memstream.api.admission import HttpMetrics
 from memstream.api.limits import Limits
 from memstream.api.openapi import document
 from memstream.api.sign_in.protected_resource import keys_age
+from memstream.api.turn_limits import TurnLimitMetrics
 from memstream.cli.main import COMMANDS, cli
 from memstream.cli.wiring.settings import FOR_TESTS, Settings, variable
 from memstream.memory.policies import SLOTS, MemoryPolicy, SlotPolicy
@@ -180,6 +181,7 @@ def metrics() -> str:
     """Return the table of the metrics of a worker and of `serve`."""
     registry = CollectorRegistry()
     families = [*vars(Metrics(registry)).values(), *vars(HttpMetrics(registry)).values()]
+    families.append(TurnLimitMetrics(registry).refusals)
     publisher = PublisherMetrics.on(registry)
     families += [publisher.sent, publisher.dropped]
     trail = AuditMetrics.on(registry)

@@ -21,6 +21,7 @@ from .facts import (
     PrunePolicy,
     SharingPolicy,
 )
+from .limits import LimitsPolicy
 from .observation import (
     CapturePolicy,
     DecayPolicy,
@@ -66,6 +67,7 @@ __all__ = [
     "GistPolicy",
     "HygienePolicy",
     "JanitorTrigger",
+    "LimitsPolicy",
     "MemoryPolicy",
     "ModelsPolicy",
     "ObservePolicy",
@@ -116,6 +118,7 @@ class MemoryPolicy:
     models: ModelsPolicy = field(default_factory=ModelsPolicy)
     budget: BudgetPolicy = field(default_factory=BudgetPolicy)
     tools: ToolsPolicy = field(default_factory=ToolsPolicy)
+    limits: LimitsPolicy = field(default_factory=LimitsPolicy)
     slots: Mapping[str, SlotPolicy] = field(default_factory=lambda: dict(SLOTS))
     """The slots by name: the attributes that statements are about. A table changes or adds the slots that it names."""
     personas: Mapping[str, Persona] = field(default_factory=dict)

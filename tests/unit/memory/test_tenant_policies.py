@@ -53,6 +53,7 @@ class TestOverTheDeployment:
             ({"privacy": {"pin": "allow"}}, "privacy: only the deployment's file sets it"),
             ({"capture": {"source": "os:system"}}, "capture.source: only the deployment's file sets it"),
             ({"recall": {"patience": 9}}, "recall.patience: only the deployment's file sets it"),
+            ({"limits": {"turns_per_minute": -1}}, "limits: limits.turns_per_minute must be 0 to 1000000, not -1"),
             ({"personas": {"a": {"opennes": 1}}}, 'personas."a".opennes: there is no such setting'),
             ({"personas": {"a": {"openness": 2}}}, 'personas."a": openness must be between 0 and 1, not 2.0'),
             ({"tools": {"pack": ["recal"]}}, "tools: tools.pack: there is no tool recal; there are memory_add"),
