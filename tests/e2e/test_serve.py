@@ -129,6 +129,46 @@ def test_a_token_that_was_made_is_one_that_is_taken(memstream: Memstream, tmp_pa
 
 
 @pytest.mark.long
+def test_a_tenants_limit_of_turns_applies_without_a_restart(memstream: Memstream, tmp_path: Path) -> None:
+    command = InProcess(tmp_path)
+    tokens = {}
+    for tenant in ("acme", "rival"):
+        made = command("tokens", "new", "--name", tenant, "--tenant", tenant, "--json").records[0]
+        tokens[tenant] = {"Authorization": f"Bearer {made['token']}"}
+        with (tmp_path / "tokens.toml").open("a") as file:
+            file.write(made["entry"] + "\n")
+    (tmp_path / "acme.json").write_text('{"limits": {"turns_per_minute": 3}}')
+    with serving(memstream, free_port(), MEMSTREAM_TOKENS="tokens.toml") as server:
+
+        def send(*numbers: int, tenant: str = "acme") -> httpx.Response:
+            said = [turn(n, "I like green tea.") | {"tenant_id": tenant} for n in numbers]
+            return httpx.post(f"{server.url}/v1/turns", json=said, headers=tokens[tenant], timeout=30)
+
+        def reports(event: str) -> Any:
+            return server.until(lambda: event in server.log.read_text())
+
+        assert send(*range(10)).status_code == 202, "there is no limit"
+        assert command("policies", "set", "--tenant", "acme", "acme.json").code == 0
+        reports("policy_in_force")
+        assert send(10, 11, 12).status_code == 202
+        refused = send(13, 14)
+        assert refused.status_code == 429, refused.text
+        assert refused.json()["type"] == "urn:memstream:problem:too-many-requests"
+        assert 1 <= int(refused.headers["Retry-After"]) <= 40
+        assert send(*range(10), tenant="rival").status_code == 202
+        asked = {"user_id": "u1", "session_id": "s1"}
+        for n, known in ((12, True), (13, False), (14, False)):
+            answer = httpx.get(f"{server.url}/v1/turns/t{n}", params=asked, headers=tokens["acme"], timeout=30).json()
+            assert answer["missing"] == []
+            assert (answer["items"][0]["stage"] != "unknown") == known
+        metrics = httpx.get(f"{server.url}/metrics", timeout=30).text
+        assert 'memstream_http_turn_limit_refusals_total{limit="tenant",tenant="acme"} 1.0' in metrics
+        assert command("policies", "remove", "--tenant", "acme").code == 0
+        server.until(lambda: send(13, 14).status_code == 202)
+        assert server.stop() == 0
+
+
+@pytest.mark.long
 def test_the_model_chooses_what_the_tool_recall_returns(memstream: Memstream) -> None:
     """MCP has the same services (tests/integration/test_mcp_stdio.py)."""
     (memstream.folder / "memstream.toml").write_text('[memory.recall.tool]\nstrategy = "model"\npatience = 0.5\n')
