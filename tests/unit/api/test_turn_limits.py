@@ -60,6 +60,8 @@ def test_retry_after_is_the_second_in_which_the_turns_are_accepted() -> None:
     server.now += 1
     assert server.wait(7) == 0
     assert server.wait() == 1
+    server.now += 3_600 * SECOND
+    assert [server.wait() for _ in range(61)] == [0] * 60 + [1], "a bucket has one minute's turns after any pause"
 
 
 @given(
@@ -127,11 +129,13 @@ def test_a_changed_limit_applies_to_the_next_request() -> None:
 def test_many_callers_leave_no_buckets_behind() -> None:
     server = Server(acme=a_minute(1_000_000, per_token=600))
     kept = []
+    assert server.wait(600, token="busy") == 0
     for n in range(20_000):
         assert server.wait(token=f"t{n}") == 0
         server.now += SECOND // 1_000  # a bucket is full again after 100 ms: 100 callers are not full
         kept.append(len(server.callers._full_at))
     assert max(kept) <= BUCKETS_MIN + 1
+    assert server.wait(600, token="busy") == 40, "a bucket that is not full stays"
     server = Server(acme=a_minute(1))
     assert server.wait() == 0
     assert all(server.wait(token=f"t{n}") for n in range(20_000))
