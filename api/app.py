@@ -24,9 +24,10 @@ from ..recall.record_reader import RecordReader
 from ..recall.service import RecallPort
 from ..recall.turn_trace import TurnTracer
 from ..recall.verbatim import VerbatimReader
-from ..schemas.topics import FACTS_UPDATED
+from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS, TURNS
 from ..streams.log.fanout import FanoutBounds, TopicFanout
 from ..streams.log.port import Log
+from ..streams.log.stage_progress import Source, StageProgress
 from ..streams.senders.commands import CommandPort
 from ..streams.senders.turns import TurnSender
 from ..tools.audit_topic import AuditReader
@@ -87,6 +88,15 @@ EXPOSED = ("Allow", "Mcp-Session-Id", "Retry-After", "WWW-Authenticate")
 """Response headers that a web page of another origin may read."""
 SOURCE = "api"
 """Component in the `ce_source` header of turns that this server sends."""
+TURN_SOURCES = (
+    Source(TURNS, "recorder"),
+    Source(TURNS, "observer"),
+    Source(OBSERVATIONS, "reflector"),
+    Source(FACTS_UPDATED),
+)
+"""Records after which the stage of a turn, or the outcome of a statement, may differ."""
+PROGRESS_SECONDS = 1.0
+"""Time between two reads of their ends, while a page follows turns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +106,7 @@ class Services:
     sender: TurnSender
     commands: CommandPort
     followers: TopicFanout
+    turn_followers: TopicFanout
     recall: RecallPort
     contexts: ContextService
     record_reader: RecordReader
@@ -128,8 +139,17 @@ class Services:
 
 
 def new_followers(log: Log, limits: Limits) -> TopicFanout:
-    bounds = FanoutBounds(readers=limits.streams, catching_up=limits.catching_up, room=limits.stream_events)
-    return TopicFanout(log=log, topic=FACTS_UPDATED.name, bounds=bounds)
+    return TopicFanout(log=log, topic=FACTS_UPDATED.name, bounds=_bounds(limits))
+
+
+def new_turn_followers(log: Log, limits: Limits) -> TopicFanout:
+    """Return the readers of the records that change what became of a turn."""
+    progress = StageProgress(log, TURN_SOURCES, seconds=PROGRESS_SECONDS)
+    return TopicFanout(log=progress, topic="progress of turns", bounds=_bounds(limits))
+
+
+def _bounds(limits: Limits) -> FanoutBounds:
+    return FanoutBounds(readers=limits.streams, catching_up=limits.catching_up, room=limits.stream_events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +215,7 @@ def create_app(
             now=services.now,
         )
     )
-    streams = updates.FactStreams(services.followers, pools, credentials, limits)
+    streams = updates.UpdateStreams(services.followers, pools, credentials, limits)
     app.include_router(updates.router(streams))
     app.include_router(turn_outcomes.router(turn_tracer=services.turn_tracer, credentials=credentials))
     app.include_router(
@@ -288,6 +308,7 @@ def create_app(
             reviews=reviews.FactReviews(services.commands, pools.commands, services.fact_tracer, services.now),
             dead_letters=letters,
             streams=streams,
+            turn_followers=services.turn_followers,
             credentials=credentials,
         )
     )

@@ -95,6 +95,15 @@ class Audience:
         )
 
 
+Change = Callable[[Record], tuple[str, str]]
+"""Function that returns the type and the data of the event of a record."""
+
+
+def fact_change(record: Record) -> tuple[str, str]:
+    """Return the value unchanged, including fields of later versions."""
+    return CHANGE, (record.value or b"").decode()
+
+
 Place = AbstractAsyncContextManager[Callable[[], None]]
 
 
@@ -140,6 +149,8 @@ class UpdatesResponse(Response):
         select: Select,
         limits: Limits,
         places: StreamPlaces,
+        change: Change,
+        missed: str | None = None,
         status_code: int = HTTPStatus.OK,
     ) -> None:
         super().__init__(status_code=status_code)
@@ -148,6 +159,8 @@ class UpdatesResponse(Response):
         self._select = select
         self._limits = limits
         self._places = places
+        self._change = change
+        self._missed = missed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -161,7 +174,13 @@ class UpdatesResponse(Response):
                 ):
                     leaving.following = following
                     stream = EventSourceResponse(
-                        events(following, heartbeat=self._limits.heartbeat_seconds, may=self._places.may),
+                        events(
+                            following,
+                            heartbeat=self._limits.heartbeat_seconds,
+                            may=self._places.may,
+                            change=self._change,
+                            missed=self._missed,
+                        ),
                         ping=0,
                         sep="\n",
                         send_timeout=self._limits.stream_send_seconds,
@@ -180,16 +199,23 @@ class UpdatesResponse(Response):
 
 
 async def events(
-    following: TopicReader, *, heartbeat: float, may: Callable[[], bool] = lambda: True
+    following: TopicReader,
+    *,
+    heartbeat: float,
+    may: Callable[[], bool] = lambda: True,
+    change: Change = fact_change,
+    missed: str | None = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """Yield the events of a stream.
 
     The first event has only the start position. A client that loses the connection before the first change can continue
-    from it. The last event has the end position. The stream ends when `may` returns False; `may` is called every
-    CHECK_SECONDS.
+    from it. An event of the type `missed` follows, for changes before the start. The last event has the end position.
+    The stream ends when `may` returns False; `may` is called every CHECK_SECONDS.
     """
     at, clock = following.begins, asyncio.get_running_loop().time
     yield _block(comment="memstream", id=at.token(), event=POSITION, data="{}", retry=RECONNECT_MILLISECONDS)
+    if missed is not None:
+        yield _block(id=at.token(), event=missed, data="{}")
     beat, check = clock() + heartbeat, clock() + CHECK_SECONDS
     why: End | None = None
     while (why := following.ended) is None:
@@ -201,7 +227,8 @@ async def events(
         update = await following.next(within=max(0.0, min(beat, check) - clock()))
         if update is not None:
             at = update.places
-            yield _block(id=at.token(), event=CHANGE, data=_line(update.record.value or b""))
+            event, data = change(update.record)
+            yield _block(id=at.token(), event=event, data=data)
             beat = clock() + heartbeat
         elif following.ended is None and clock() >= beat:
             now = following.place()
@@ -224,14 +251,9 @@ def _block(
     return ServerSentEvent(data, event=event, id=id, comment=comment, retry=retry, sep="\n")
 
 
-def _line(value: bytes) -> str:
-    """Return the value unchanged, including fields of later versions."""
-    return value.decode()
-
-
 @dataclass(frozen=True, slots=True)
-class FactStreams:
-    """Streams of changes of facts, within the rights of a caller and the places of its tenant."""
+class UpdateStreams:
+    """Streams of changes, within the rights of a caller and the places of its tenant."""
 
     followers: TopicFanout
     pools: Pools
@@ -243,18 +265,32 @@ class FactStreams:
         sensitivity, or if `last` is no position."""
         audience = Audience(query.tenant_of(caller), query.owner_or_all(caller), query.ceiling)
         caller.check_ceiling(query.ceiling, audience.tenant_id, audience.owner)
+        return self.selected(caller, audience.tenant_id, begin=begin_of(last, query.begin), select=audience.hears)
+
+    def selected(
+        self,
+        caller: Caller,
+        tenant_id: str,
+        *,
+        begin: Begin,
+        select: Select,
+        change: Change = fact_change,
+        missed: str | None = None,
+    ) -> UpdatesResponse:
+        """Return a stream of the records that `select` selects, in a place of the caller. `missed`: type of an event
+        that comes first, for changes before `begin`."""
         return UpdatesResponse(
             followers=self.followers,
-            begin=_begin(last, query.begin),
-            select=audience.hears,
+            begin=begin,
+            select=select,
             limits=self.limits,
-            places=StreamPlaces(
-                self.pools, party_of(caller, audience.tenant_id), may=lambda: self.credentials.holds(caller)
-            ),
+            places=StreamPlaces(self.pools, party_of(caller, tenant_id), may=lambda: self.credentials.holds(caller)),
+            change=change,
+            missed=missed,
         )
 
 
-def router(streams: FactStreams) -> APIRouter:
+def router(streams: UpdateStreams) -> APIRouter:
     routes = APIRouter(tags=["facts"])
     reader = Depends(caller_with(streams.credentials, "memory:read"))
 
@@ -290,7 +326,8 @@ def router(streams: FactStreams) -> APIRouter:
     return routes
 
 
-def _begin(last: str | None, otherwise: Literal["beginning", "now"]) -> Begin:
+def begin_of(last: str | None, otherwise: Literal["beginning", "now"]) -> Begin:
+    """Return the position to begin at. Raises Problem if `last` is no position."""
     if not last:
         return otherwise
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 from typing import Final
@@ -16,13 +17,14 @@ from ...recall.provenance import FactTracer
 from ...recall.record_reader import RecordReader
 from ...recall.service import RecallPort
 from ...recall.turn_trace import TurnTracer
+from ...streams.log.fanout import TopicFanout
 from ..credentials import Caller, Credentials, caller_with, note_caller
 from ..dead_letters import DeadLetters
 from ..edits import EditSender
 from ..problems import Problem, audit_denied, not_found
 from ..recall import LimitOf
 from ..reviews import FactReviews
-from ..updates import FactStreams
+from ..updates import UpdateStreams
 from ..worker_health import Readiness
 from . import fact_pages, held_pages, lab_pages, letter_pages, live, trail_pages
 from .pages import FOLDER, ConsolePages, address, console_root
@@ -52,7 +54,8 @@ def router(
     edits: EditSender,
     reviews: FactReviews,
     dead_letters: DeadLetters,
-    streams: FactStreams,
+    streams: UpdateStreams,
+    turn_followers: TopicFanout,
     credentials: Credentials,
 ) -> APIRouter:
     allowed: Caller = Depends(caller_with(credentials, "memory:read"))
@@ -147,7 +150,7 @@ def router(
             record_reader=record_reader,
             turn_tracer=turn_tracer,
             lags=lags,
-            followers=streams.followers,
+            followers=turn_followers,
         )
     )
 
@@ -164,7 +167,7 @@ def router(
         )
     )
 
-    routes.include_router(live.router(reader, streams=streams))
+    routes.include_router(live.router(reader, streams=streams, turns=replace(streams, followers=turn_followers)))
 
     @routes.get("/{rest:path}")
     async def unknown(request: Request, rest: str, caller: Caller = reader) -> Response:

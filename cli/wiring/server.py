@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -19,7 +19,14 @@ from prometheus_client import CollectorRegistry
 
 from ...adapters.ports import Embedder, Reranker
 from ...adapters.vectors.periods.period_store import PeriodStore
-from ...api.app import SOURCE, Publication, Services, create_app, new_followers
+from ...api.app import (
+    SOURCE,
+    Publication,
+    Services,
+    create_app,
+    new_followers,
+    new_turn_followers,
+)
 from ...api.credentials import Credentials, FileCredentials
 from ...api.health import LOG
 from ...api.limits import Limits
@@ -261,18 +268,18 @@ class HttpServer:
         trail = AuditPublisher(log=self.parts.log, metrics=AuditMetrics.on(self.parts.metrics.registry))
         runs = ErasureRuns(store=self.parts.store, log=self.parts.log, now=utc_now)
         async with trail.running(), recall_publisher(self.parts, self.policy) as publisher, runs.running():
-            followers = new_followers(self.parts.log, self.limits)
+            services = self._services(publisher, runs)
             app = create_app(
-                self._services(followers, publisher, runs),
+                services,
                 credentials=self.credentials,
                 limits=self.limits,
                 publication=self.publication,
             )
             mcp: McpEndpoint | None = app.state.mcp
             async with nullcontext() if mcp is None else mcp.running():
-                return await self._run(app, sockets, followers, stopping=stopping)
+                return await self._run(app, sockets, (services.followers, services.turn_followers), stopping=stopping)
 
-    def _services(self, followers: TopicFanout, publisher: RecallPublisher, erasures: ErasureRuns) -> Services:
+    def _services(self, publisher: RecallPublisher, erasures: ErasureRuns) -> Services:
         policies = self.parts.policies
         memory = memory_services(
             log=self.parts.log,
@@ -287,7 +294,8 @@ class HttpServer:
         return Services(
             sender=TurnSender(self.parts.log, SOURCE),
             commands=memory.commands,
-            followers=followers,
+            followers=new_followers(self.parts.log, self.limits),
+            turn_followers=new_turn_followers(self.parts.log, self.limits),
             recall=memory.recall,
             contexts=memory.contexts,
             record_reader=memory.record_reader,
@@ -319,7 +327,7 @@ class HttpServer:
         )
 
     async def _run(
-        self, app: FastAPI, sockets: list[socket.socket], followers: TopicFanout, *, stopping: asyncio.Event
+        self, app: FastAPI, sockets: list[socket.socket], followers: Sequence[TopicFanout], *, stopping: asyncio.Event
     ) -> int:
         server = Server(server_config(app, self.limits))
         watching = [asyncio.create_task(self._log.watch()), asyncio.create_task(self._store.watch())]
@@ -329,7 +337,8 @@ class HttpServer:
         asked = asyncio.create_task(stopping.wait())
         try:
             await asyncio.wait((serving, asked, stages), return_when=asyncio.FIRST_COMPLETED)
-            followers.close()
+            for each in followers:
+                each.close()
             server.should_exit = True
             await serving
             draining.set()

@@ -23,6 +23,7 @@ def bare_app() -> FastAPI:
         sender=nothing,
         commands=nothing,
         followers=nothing,
+        turn_followers=nothing,
         recall=nothing,
         contexts=nothing,
         record_reader=nothing,

@@ -18,7 +18,7 @@ import structlog
 
 from ...schemas.errors import StageError, Transient
 from .offsets import Offsets, PositionedRecord
-from .port import Log, Record
+from .port import ReadableLog, Record
 
 log = structlog.get_logger(__name__)
 
@@ -87,7 +87,7 @@ class _Subscription:
 class _Tail:
     """The shared reader of new records. It runs while there is a subscription."""
 
-    def __init__(self, *, log: Log, topic: str) -> None:
+    def __init__(self, *, log: ReadableLog, topic: str) -> None:
         self._log = log
         self._topic = topic
         self._places = Offsets(())
@@ -217,7 +217,7 @@ class FanoutBounds:
 class TopicFanout:
     """All readers of one topic in this process."""
 
-    def __init__(self, *, log: Log, topic: str, bounds: FanoutBounds) -> None:
+    def __init__(self, *, log: ReadableLog, topic: str, bounds: FanoutBounds) -> None:
         self._log = log
         self._topic = topic
         self._bounds = bounds
@@ -262,6 +262,10 @@ class TopicFanout:
             finally:
                 self._readers.discard(reader)
                 await cancelled(feeding)
+
+    async def is_close(self, places: Offsets) -> bool:
+        """Return whether at most `CLOSE` records follow these offsets. Raises Transient."""
+        return _distance(places, await self.end()) <= CLOSE
 
     async def end(self) -> Offsets:
         """Return the offsets after the last record. Raises Transient when the log does not answer."""

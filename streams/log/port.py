@@ -72,6 +72,18 @@ class TopicSpec:
     config: Mapping[str, str]
 
 
+class ReadableLog(Protocol):
+    """The reads of a log that `TopicFanout` uses. `Log` and `StageProgress` have them."""
+
+    async def ends(self, topic: str) -> tuple[int, ...]: ...
+
+    async def starts(self, topic: str) -> tuple[int, ...]: ...
+
+    def read(
+        self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
+    ) -> AsyncGenerator[Record]: ...
+
+
 class Log(Protocol):
     """A partitioned log. Every method raises `Transient("broker", …)` when the log does not answer in time."""
 

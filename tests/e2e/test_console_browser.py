@@ -316,6 +316,13 @@ def test_an_open_page_follows_the_conversation(page: Page, server: Memory) -> No
     expect(page.locator("h1 + .meta")).to_contain_text("forgotten")
 
 
+def test_an_open_trail_follows_a_turn_without_a_statement(page: Page, server: Memory) -> None:
+    with page.expect_response("**/console/updates?**"):
+        page.goto("/console/trail?tenant_id=acme&user_id=eli")
+    server.said("rain", "Will it rain?", user_id="eli")
+    expect(page.locator("article.turn h2 .state")).to_have_text("reflected", timeout=30_000)
+
+
 def test_a_page_on_which_a_person_writes_is_not_loaded_again(page: Page, server: Memory) -> None:
     server.said("work", "I work at Google.", user_id="dee")
     server.until(lambda: server.stages(["work"], user_id="dee") == {"reflected"})

@@ -20,7 +20,7 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as ASGIScope
 
 from memstream.adapters.ports import VectorStore
-from memstream.api.app import SOURCE, Publication, Services, create_app, new_followers
+from memstream.api.app import SOURCE, Publication, Services, create_app, new_followers, new_turn_followers
 from memstream.api.credentials import Credentials, TokenEntry, digest
 from memstream.api.limits import Limits
 from memstream.api.scopes import Scope
@@ -221,6 +221,7 @@ def app_over(
         editor=editor,
         tools=tools or _tools(recaller, backing, editor, sender),
         followers=followers or new_followers(client, limits),
+        turn_followers=new_turn_followers(client, limits),
         recall=recaller,
         contexts=ContextService(recall=recaller, digests=reading if store else None, store=store),
         record_reader=reading,

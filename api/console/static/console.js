@@ -52,6 +52,7 @@ function follow(address) {
     stream = new EventSource(url);
     stream.addEventListener("position", (event) => { after = event.lastEventId; });
     stream.addEventListener("fact.updated", change);
+    stream.addEventListener("turn.handled", change);
     stream.addEventListener("end", (event) => {
       if (JSON.parse(event.data).reason !== "unauthorized") return; // the browser connects again
       close();
