@@ -172,6 +172,7 @@ def _sessions() -> Iterator[EditRoute]:
     ):
         yield EditRoute("POST", f"/v1/blocks/{name}", f"blocks.{name}", "block", does)
     yield EditRoute("DELETE", "/v1/turns/{turn_id}", "turn.retract", "session", "Take a turn back", "turn_id")
+    yield EditRoute("DELETE", "/v1/sessions", "session.erase", "session", "Take a session back for ever")
     yield EditRoute("POST", "/v1/blocks/attach", "blocks.attach", "session", "Attach an owner's block to a session")
     yield EditRoute("POST", "/v1/blocks/detach", "blocks.detach", "session", "Detach an owner's block")
 

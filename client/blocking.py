@@ -141,6 +141,7 @@ class BlockingMemory:
     add_entry = _blocking(Edits.add_entry)
     evict_entry = _blocking(Edits.evict_entry)
     retract_turn = _blocking(Edits.retract_turn)
+    erase_session = _blocking(Edits.erase_session)
     pin_entry = _blocking(Edits.pin_entry)
     unpin_entry = _blocking(Edits.unpin_entry)
     refresh_entry = _blocking(Edits.refresh_entry)

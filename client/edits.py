@@ -26,6 +26,7 @@ from ..schemas.edits.facts import FactEdited, FactForgotten, FactRemembered, Fac
 from ..schemas.edits.groups import GroupChanged
 from ..schemas.edits.procedures import ProcedureActivated, ProcedureChanged
 from ..schemas.edits.prospective import TaskChanged
+from ..schemas.edits.sessions import SessionErased
 from ..schemas.edits.turns import TurnRetracted
 from ..schemas.edits.working import WorkingChanged
 from ..schemas.facts import FactState
@@ -169,6 +170,12 @@ class Edits(ABC):
         arrives again. Facts, tasks and episodes follow by the commands that the result names."""
         path = f"/v1/turns/{quote(turn_id, safe='')}"
         return await self._in_session(TurnRetracted, "DELETE", path, session_id, fields)
+
+    async def erase_session(self, /, session_id: str, **fields: JsonValue) -> SessionErased | Accepted:
+        """Take a session back for ever: its messages, working set, episodes and tasks are deleted, and facts lose its
+        evidence. No later turn of the session has an effect. Facts, tasks and episodes follow by the commands that the
+        result names."""
+        return await self._in_session(SessionErased, "DELETE", "/v1/sessions", session_id, fields)
 
     # ------------------------------------------------------------------------------------------------ working set
     async def add_entry(self, /, session_id: str, content: str, **fields: JsonValue) -> WorkingChanged | Accepted:

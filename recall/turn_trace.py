@@ -26,7 +26,7 @@ from ..schemas.collections import FACTS, LABELS, TURNS
 from ..schemas.errors import Transient
 from ..schemas.facts import FactUpdated, StoredFact
 from ..schemas.front_door.framing import peek
-from ..schemas.labels import TurnLabel
+from ..schemas.labels import SessionLabel, read_label
 from ..schemas.observations import Observation, Observed
 from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS, StageName, Topic, dead_letters_of, group_of
 from ..schemas.topics import TURNS as TURNS_TOPIC
@@ -249,25 +249,23 @@ class TurnTracer:
     async def _taken_back(
         self, ref: TurnRef, places: Sequence[tuple[str, str]]
     ) -> Mapping[tuple[str, str], TurnOutcome]:
-        """Return the turns that were taken back, by user and session."""
+        """Return the turns that were taken back, alone or with their session, by user and session."""
         if not places or not await self._store.exists(LABELS):
             return {}
-        named = [ids.label_id(ids.session_key(ref.tenant_id, *each), ref.turn_id) for each in places]
+        sessions = [ids.session_key(ref.tenant_id, *each) for each in places]
+        named = [ids.label_id(each, ref.turn_id) for each in sessions] + [*map(ids.session_label_id, sessions)]
         found = await self._store.get(LABELS, tenant_id=ref.tenant_id, ids=named)
-        labels = [TurnLabel.from_payload(each.payload) for each in found.values()]
-        return {
-            (each.user_id, each.session_id): TurnOutcome(
-                each.user_id,
-                each.session_id,
-                each.turn_id,
-                (),
-                None,
-                stage="retracted",
-                why=f"the turn was taken back at {rfc3339(each.at)}",
-            )
-            for each in labels
-            if each.retracted
-        }
+        gone = {}
+        for each in (read_label(point.payload) for point in found.values()):
+            if isinstance(each, SessionLabel):
+                why = f"the session was erased at {rfc3339(each.at)}"
+            elif each.retracted:
+                why = f"the turn was taken back at {rfc3339(each.at)}"
+            else:
+                continue
+            place = each.user_id, each.session_id
+            gone[place] = TurnOutcome(*place, ref.turn_id, (), None, stage="retracted", why=why)
+        return gone
 
     async def _facts(self, tenant_id: str, seen: Sequence[_Seen], reads: BoundedLogReads) -> TurnFacts:
         """Read the facts with an observation of the turns as evidence, and the events that concern them."""

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from . import commands, erasures, imports, restore
 from .base import Contract
-from .edits import blocks, episodes, facts, groups, procedures, prospective, turns, working
+from .edits import blocks, episodes, facts, groups, procedures, prospective, sessions, turns, working
 from .topics import COMMANDS, COMMANDS_SESSION, StageName
 
 Address = Literal["owner", "session"]
@@ -35,6 +35,9 @@ RESTORING: Final = frozenset((FACTS_IMPORT, "restore.owner", "restore.upkeep", "
 RETRACT_FACTS: Final = "facts.retract"
 RETRACT_EPISODES: Final = "episodes.retract"
 """Kinds of the commands that `turn.retract` causes (docs/design/retraction.md)."""
+ERASE_FACTS: Final = "facts.erase"
+ERASE_EPISODES: Final = "episodes.erase"
+"""Kinds of the commands that `session.erase` causes (docs/design/retraction.md)."""
 MemoryTier = Literal["episodic", "semantic", "digest"]
 
 
@@ -99,6 +102,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         ("procedures.activate", procedures.ProcedureActivate, procedures.ProcedureActivated),
         ("procedures.deactivate", procedures.ProcedureActivate, procedures.ProcedureActivated),
         ("turn.retract", turns.TurnRetract, turns.TurnRetracted),
+        ("session.erase", sessions.EraseSession, sessions.SessionErased),
         ("restore.session", restore.RecordsRestore, restore.RecordsRestored),
     ),
     *_kinds(
@@ -144,6 +148,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         ("groups.detach", groups.GroupAttach, groups.GroupChanged),
         ("groups.remove", groups.GroupRemove, groups.GroupChanged),
         (RETRACT_FACTS, turns.FactsRetract, turns.FactsRetracted),
+        (ERASE_FACTS, sessions.FactsErase, sessions.FactsErased),
         ("restore.owner", restore.RecordsRestore, restore.RecordsRestored),
     ),
     *_kinds(
@@ -174,6 +179,7 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         ("procedures.define", procedures.ProcedureDefine, procedures.ProcedureChanged),
         ("procedures.remove", procedures.ProcedureRemove, procedures.ProcedureChanged),
         (RETRACT_EPISODES, turns.EpisodesRetract, turns.EpisodesRetracted),
+        (ERASE_EPISODES, sessions.EpisodesErase, sessions.EpisodesErased),
         ("restore.upkeep", restore.RecordsRestore, restore.RecordsRestored),
         (RESTORE_LINKS, restore.RecordsRestore, restore.RecordsRestored),
     ),

@@ -197,6 +197,12 @@ def retraction_command_id(owner: str, retraction: str) -> str:
     return _derive(f"command/{owner}/retract/{encode(retraction)}")
 
 
+def session_erasure_command_id(owner: str, erasure: str) -> str:
+    """Derive the id of the command that takes a session out of an owner's memory. `erasure`: id of the command that
+    causes it."""
+    return _derive(f"command/{owner}/erase/{encode(erasure)}")
+
+
 def kept_command_id(session: str, flush: str, n: int) -> str:
     """Derive the id of a command that creates episodes for a flush_important command; `flush` is the id of that
     command."""
@@ -234,6 +240,11 @@ def imported_cause(subject: str, content: str) -> str:
 
 def label_id(session: str, turn_id: str) -> str:
     return _derive(f"label/{session}/{turn_id}")
+
+
+def session_label_id(session: str) -> str:
+    """Derive the id of the label of an erased session."""
+    return _derive(f"label/{session}")
 
 
 def observed_id(session: str, turn_id: str) -> str:

@@ -44,6 +44,9 @@ class StoredTask(ProspectiveTask):
     owner_key: Annotated[str, StringConstraints(max_length=4_096)]
     content_hash: Annotated[str, StringConstraints(max_length=64)]
     applied: tuple[str, ...] = ()
+    user_id: GivenId | None = None
+    """The user of the turn that states the task. None: a command added it, an import, or an earlier version."""
+    session_id: GivenId | None = None
 
     def public(self) -> ProspectiveTask:
         return ProspectiveTask.from_payload(self.to_payload())

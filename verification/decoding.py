@@ -14,6 +14,7 @@ from pydantic import JsonValue, ValidationError
 
 from ..adapters.ports import StoredPoint
 from ..agents.common.turn_routing import decode_turn, is_misplaced, turn_hash, was_rekeyed
+from ..memory.facts.erasures import ERASURE
 from ..memory.facts.routing import route
 from ..memory.facts.statements import resolve_subject
 from ..memory.language.text import folded, quote_in_folded
@@ -48,6 +49,7 @@ from ..streams.engine.codec import decode, tenant_of
 from ..streams.engine.redrive import redriven_letter
 from ..streams.log.port import Position, Record
 from .rows import (
+    WHOLE_SESSION,
     CommandRow,
     DeadLetterRow,
     EventRow,
@@ -207,7 +209,9 @@ def _kept(found: Command) -> tuple[str, ...]:
 
 
 def _retracted(found: Command) -> TurnName | None:
-    """Return the turn that a `turn.retract` command takes back."""
+    """Return the turn that a `turn.retract` command takes back, or the session of a `session.erase` command."""
+    if found.kind == "session.erase":
+        return found.key, WHOLE_SESSION
     turn_id = found.args.get("turn_id") if found.kind == "turn.retract" else None
     return (found.key, turn_id) if isinstance(turn_id, str) else None
 
@@ -337,6 +341,7 @@ def event(record: Record) -> tuple[EventRow, Fact]:
         run_id=found.cause.run_id,
         model=found.cause.model,
         judged=_is_judgement(found.cause.prompt),
+        erases=found.decision is not None and found.decision.stage == ERASURE,
     )
     return row, found.fact
 

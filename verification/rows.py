@@ -16,7 +16,8 @@ from .partition_counts import PartitionCounts
 
 TurnName = tuple[str, str]
 """Session key and turn id."""
-
+WHOLE_SESSION = ""
+"""Turn id in the name of all turns of an erased session."""
 
 DUPLICATES_WITHIN = 24 * 60 * 60 * 1000
 """Milliseconds after the oldest kept record of a partition. A record within this time may be a duplicate of a deleted
@@ -214,6 +215,8 @@ class EventRow:
     model: str | None
     judged: bool
     """True when a model judged a pending fact."""
+    erases: bool = False
+    """True when an erasure caused the change. Such an event has no earlier version, which has the erased quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +251,17 @@ class CommandRow:
     kept: tuple[str, ...] = ()
     """Ids of the episodes that an `episodes.keep` command makes."""
     retracts: TurnName | None = None
-    """The turn that a `turn.retract` command takes back."""
+    """The turn that a `turn.retract` command takes back. For `session.erase`, its id is `WHOLE_SESSION`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetractedTurns:
+    """The turns that were taken back, alone or with their session."""
+
+    named: frozenset[TurnName]
+
+    def __contains__(self, turn: TurnName) -> bool:
+        return turn in self.named or (turn[0], WHOLE_SESSION) in self.named
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,9 +375,9 @@ class History:
     """Records and points of memstream that cannot be read, with the reason."""
 
     # ------------------------------------------------------------------------------------------------ queries
-    def retracted_turns(self) -> frozenset[TurnName]:
+    def retracted_turns(self) -> RetractedTurns:
         """Return the turns that were taken back. They may have no effect."""
-        return frozenset(each.retracts for each in self.commands if each.retracts is not None)
+        return RetractedTurns(frozenset(each.retracts for each in self.commands if each.retracts is not None))
 
     def processed(self, stage: StageName, position: Position) -> bool:
         """Return whether the stage had acknowledged this record before the reading began."""

@@ -62,7 +62,8 @@ def _one_fact(fact_id: str, events: list[EventRow], *, whole: bool, findings: Fi
                 known.position,
                 row.position,
             )
-        if (row.before is None) != (version == 1) or (row.before is not None and row.before.version != version - 1):
+        has_begun = row.before is not None or version == 1 or row.erases
+        if not has_begun or (row.before is not None and row.before.version != version - 1):
             findings.found(f"fact {fact_id}: `before` of version {version} is not version {version - 1}", row.position)
         known = row
 

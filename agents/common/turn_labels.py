@@ -1,9 +1,10 @@
-"""Labels of turns, applied to the session log: a sensitivity, or that the turn was taken back.
+"""Labels applied to the session log: a sensitivity of a turn, that the turn was taken back, or that its session was
+erased.
 
-The observer learns from the model that a message is secret, and from a command that a turn is taken back. The recorder
-stores the message. The two stages work in any order. The observer writes the label before it reads the messages, and
-the recorder stores the messages before it reads the label. So the stage that reads last sees the write of the other
-stage and applies the label.
+The observer learns from the model that a message is secret, and from a command that a turn or a session is taken back.
+The recorder stores the message. The two stages work in any order. The observer writes the label before it reads the
+messages, and the recorder stores the messages before it reads the label. So the stage that reads last sees the write of
+the other stage and applies the label.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ...memory.recall.prompt_framing import remove_framed
 from ...memory.secrets.secret_filter import at_least
 from ...schemas import ids
 from ...schemas.collections import LABELS, TURNS
-from ...schemas.labels import TurnLabel
+from ...schemas.labels import SessionLabel, TurnLabel, read_label
 from ...schemas.turns import SENSITIVITIES, up_to
 from ...schemas.working_set import StoredMessage
 
@@ -26,8 +27,21 @@ from ...schemas.working_set import StoredMessage
 async def apply_labels(store: VectorStore, *, tenant_id: str, label_ids: Sequence[str]) -> None:
     """Apply these labels to their stored messages. Missing labels and messages are skipped. Idempotent."""
     found = await store.get(LABELS, tenant_id=tenant_id, ids=label_ids)
-    for each in found.values():
-        await _apply(store, TurnLabel.from_payload(each.payload))
+    for label in (read_label(each.payload) for each in found.values()):
+        if isinstance(label, SessionLabel):
+            await _delete_messages(store, label)
+        else:
+            await _apply(store, label)
+
+
+async def _delete_messages(store: VectorStore, label: SessionLabel) -> None:
+    """Delete all messages of an erased session."""
+    named = (equals("user_id", label.user_id), equals("session_id", label.session_id))
+    where = models.Filter(must=[*named])
+    found = await store.select(TURNS, tenant_id=label.tenant_id, where=where, fields=("session_id",))
+    for collection in dict.fromkeys(each.collection for each in found):
+        gone = [each.id for each in found if each.collection == collection]
+        await store.delete(collection or TURNS, tenant_id=label.tenant_id, ids=gone)
 
 
 async def _apply(store: VectorStore, label: TurnLabel) -> None:

@@ -296,6 +296,7 @@ class Consolidation:
                 reader=self._reader,
                 embed=lambda text: self._embed(command.tenant_id, text),
                 rows=rows,
+                row=row,
                 policy=self._policies.of(command.tenant_id),
                 secrets=self._secrets,
                 now=now,
@@ -314,7 +315,7 @@ class Consolidation:
             records=(result_record(result, of=command, source=SOURCE),),
             tenant_id=command.tenant_id,
         )
-        row = row.model_copy(update={"results": row.results.add(result, of=command)})
+        row = (edit.row or row).model_copy(update={"results": row.results.add(result, of=command)})
         return self._decision(row, work.owner_key, outcome)
 
     async def _erase(self, work: OwnerCommand, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:

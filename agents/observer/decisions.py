@@ -169,7 +169,7 @@ def edited(
         at=now,
     )
     session = edit.session.with_command(command, record, now=now).model_copy(
-        update={"results": before.results.add(result, of=command)}
+        update={"results": edit.session.results.add(result, of=command)}
     )
     projections = (
         *(_projection(before, session, key, now=now) if session.working != before.working else ()),
@@ -179,6 +179,7 @@ def edited(
         source=source,
         writes=(*(projections if edit.writes is None else edit.writes), *edit.more_writes),
         before=tuple(before_rows),
+        cleanup=edit.cleanup,
         records=(*edit.records, result_record(result, of=command, source=SOURCE)),
         tenant_id=command.tenant_id,
     )

@@ -126,6 +126,8 @@ class SessionRow(CommandedRow):
     """The last 1 000 turn ids, including waiting turns and excluding dead letters."""
     retracted: Annotated[SeenIds, Field(exclude_if=operator.not_)] = SeenIds()
     """The last 1 000 turns that were taken back. They have no effect, also if they arrive later."""
+    erased: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """True when the session was erased. Its turns and edits have no effect, also if they arrive later."""
     turns_until: Annotated[HandledUntil, Field(exclude_if=operator.not_)] = HandledUntil()
     """Marks that recognise redelivered turns, including refused and waiting turns, after `seen` dropped their ids."""
     refused: tuple[str, ...] = ()
@@ -158,13 +160,26 @@ class SessionRow(CommandedRow):
 
     @property
     def has_ended(self) -> bool:
-        """True when the session has ended and the row only has its retracted turns."""
-        return bool(self.retracted) and not self.last_at
+        """True when the session has ended and the row only has what stays for ever."""
+        return self.stays and not self.last_at
+
+    @property
+    def stays(self) -> bool:
+        """True when the row must not be deleted, because turns of the session were taken back."""
+        return self.erased or bool(self.retracted)
 
     def remembering_retractions(self, epoch: int) -> SessionRow:
-        """Return the row of an ended session: its retracted turns, and the epoch of its next turns."""
+        """Return the row of an ended session: what was taken back, and the epoch of its next turns."""
         version = EPOCH_VERSION if epoch else self.row_version
-        return SessionRow(row_version=version, epoch=epoch, retracted=self.retracted, indexed=self.indexed)
+        return SessionRow(
+            row_version=version, epoch=epoch, retracted=self.retracted, erased=self.erased, indexed=self.indexed
+        )
+
+    def without_content(self) -> SessionRow:
+        """Return the row of an erased session: the marker, and what recognises handled events and commands."""
+        kept = ("row_version", "turns", "epoch", "last_at", "indexed_at", "trims_at", "indexed")
+        handled = ("commands", "commands_until", "turns_until")
+        return SessionRow(erased=True, **{name: getattr(self, name) for name in (*kept, *handled)})
 
     def trimmed(self) -> SessionRow:
         """Return the row without its outcome, whose effects are all applied.
@@ -238,6 +253,11 @@ class WaitingTurn(StoredRow):
 
 def waiting_key(session_key: str, n: int) -> str:
     return f"{session_key}/{n}"
+
+
+def waiting_keys(session: SessionRow, session_key: str) -> tuple[str, ...]:
+    """Return the keys of the rows of the session's waiting turns."""
+    return tuple(waiting_key(session_key, n) for n in range(session.waiting_from, session.waiting_next))
 
 
 def session_of_waiting_key(key: str) -> str | None:

@@ -61,15 +61,16 @@ async def leave_epoch(session: SessionRow, rows: Rows, partition: int) -> int:
 def ended(session: SessionRow, key: str, *, source: Source, epoch: int) -> StageDecision:
     """Return the decision that first deletes the data that readers see, and then the session's row.
 
-    The row of a session with retracted turns stays, with the hashes of these turns only, because a retracted turn has
-    no effect even if it arrives years later. `epoch`: the epoch of its next turns.
+    The row of an erased session, or of a session with retracted turns, stays with the marker or the hashes of these
+    turns only, because what was taken back has no effect even if it arrives years later. `epoch`: the epoch of its next
+    turns.
     """
     tenant_id = ids.split(key)[0]
     entries = tuple(entry.entry_id for entry in session.working.entries)
     working = (DeletePoints(collection=WORKING, tenant_id=tenant_id, ids=entries),) if entries else ()
     holdings = DeletePoints(collection=HOLDINGS, tenant_id=tenant_id, ids=(ids.holdings_id(key),))
     outcome = Outcome(source=source, writes=(*working, holdings), tenant_id=tenant_id)
-    if not session.retracted:
+    if not session.stays:
         return StageDecision(outcome.model_copy(update={"cleanup": (key,)}))
     return session.remembering_retractions(epoch).decision(key, outcome)
 

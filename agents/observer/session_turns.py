@@ -30,10 +30,11 @@ ONE_BY_ONE_MAX: Final = 1_000
 
 
 def is_new(work: TurnEvent, record: Record, session: SessionRow) -> bool:
-    """Return whether the session has neither seen nor refused this turn."""
+    """Return whether the session has neither seen nor refused this turn, and was not erased."""
     turn_id = work.turn.turn_id
     return (
-        turn_id not in session.seen
+        not session.erased
+        and turn_id not in session.seen
         and turn_id not in session.retracted
         and refused_mark(turn_id, record.position.offset) not in session.refused
         and not session.turns_until.has(record)

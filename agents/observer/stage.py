@@ -42,6 +42,7 @@ from ...schemas import ids
 from ...schemas.base import explain
 from ...schemas.command_kinds import END_SESSION, ERASE_SESSION, TRIM_SESSION
 from ...schemas.commands import CommandResult, ResultError, SessionEnd
+from ...schemas.edits.sessions import EraseSession
 from ...schemas.edits.turns import TurnRetract
 from ...schemas.erasures import SessionErase
 from ...schemas.errors import OverBudget, Poison, TimedOut, Transient
@@ -75,7 +76,7 @@ from .erasure import erased_session
 from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, route_event
 from .evidence import confirm
 from .next_action import EventProgress, Surroundings, next_action
-from .retracted_turns import turn_traces, waiting_without_text
+from .retracted_turns import session_traces, turn_traces, waiting_without_text
 from .rows import SessionRow, Sessions
 from .session_end import ended, leave_epoch, send_to_old_rows, session_in_epoch, trimmed
 from .session_turns import TurnReader, is_new
@@ -504,11 +505,18 @@ class Observer:
         args = edit_args(command, self._deployment.tiers)
         scope = SessionEditScope(command=command, session=session, policy=policy, secrets=self._secrets, now=now)
         waiting: Mapping[str, bytes] = {}
-        if isinstance(args, TurnRetract):
+        if isinstance(args, TurnRetract) and not session.erased:
             traces = await turn_traces(session, command, args.turn_id, store=self._store, calls=self._calls)
             scope = replace(scope, traces=traces)
             waiting = waiting_without_text(session, key, args.turn_id, rows)
-        edit = SessionEditResult(args, session) if isinstance(args, ResultError) else EDITS[command.kind](args, scope)
+        if isinstance(args, EraseSession):
+            scope = replace(scope, traces=await session_traces(session, command, store=self._store, calls=self._calls))
+        if isinstance(args, ResultError):
+            edit = SessionEditResult(args, session)
+        elif session.erased and not isinstance(args, EraseSession):
+            edit = refused("erased", "the session was erased: use another session id", scope)
+        else:
+            edit = EDITS[command.kind](args, scope)
         step = decisions.edited(session, key, command, record, edit, source=source, now=now, rows=waiting)
         if (size := len(step[1].row or b"")) > MAX_VALUE:
             edit = refused("too_large", f"the session would have {size} bytes; at most {MAX_VALUE} fit", scope)

@@ -187,14 +187,15 @@ def _messages(placed: PlacedTurn, place: int | None, *, when: datetime) -> tuple
 
 
 def _labels(turns: Sequence[PlacedTurn], before: EarlierMessages) -> ApplyLabels:
-    """Return the write that applies the labels of these turns and of the turns in their windows.
+    """Return the write that applies the labels of these turns, of the turns in their windows, and of their session.
 
     This write must come last.
     """
     first = turns[0].work
     named = dict.fromkeys([*(each.work.turn.turn_id for each in turns), *(said.turn_id for said in before.messages)])
-    label_ids = tuple(ids.label_id(first.session_key, each) for each in named)
-    return ApplyLabels(tenant_id=first.turn.tenant_id, ids=label_ids)
+    label_ids = (ids.label_id(first.session_key, each) for each in named)
+    session_label = ids.session_label_id(first.session_key)
+    return ApplyLabels(tenant_id=first.turn.tenant_id, ids=(*label_ids, session_label))
 
 
 def message_point(message: StoredMessage, window: ContextWindow | None, vectors: Vectors) -> OutPoint:

@@ -66,8 +66,8 @@ def restored_writes(
     *,
     collection: str,
 ) -> tuple[Write, ...]:
-    """Return the writes: the missing messages, the windows of the neighbours, then the label of the turn. The turn may
-    have been taken back after the export."""
+    """Return the writes: the missing messages, the windows of the neighbours, then the labels of the turn and of its
+    session. They may have been taken back after the export."""
     own = {each.message_id for each in messages}
     points = tuple(message_point(each, windows.get(each.message_id), vectors) for each in messages)
     neighbours = [
@@ -81,5 +81,6 @@ def restored_writes(
     ]
     first = messages[0]
     session_key = ids.session_key(first.tenant_id, first.user_id, first.session_id)
-    label = ApplyLabels(tenant_id=first.tenant_id, ids=(ids.label_id(session_key, first.turn_id),))
-    return (InsertPoints(collection=collection, points=points), *neighbours, label)
+    label_ids = (ids.label_id(session_key, first.turn_id), ids.session_label_id(session_key))
+    labels = ApplyLabels(tenant_id=first.tenant_id, ids=label_ids)
+    return (InsertPoints(collection=collection, points=points), *neighbours, labels)

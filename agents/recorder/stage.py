@@ -8,7 +8,7 @@ decide   misplaced → nothing; the observer sends the turn again
          new queued turns of the session are recorded together with this turn
          a turn of an export → its messages as they were, and the windows of their neighbours (restored_points.py)
 store    the turn's missing messages; the window of the previous message, which is now complete; then the labels that
-         the observer gave to this turn and to the turns before it
+         the observer gave to this turn, to the turns before it and to the session
 publish  nothing
 
 background  drop periods that are over

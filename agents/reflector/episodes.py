@@ -117,11 +117,12 @@ class Episodes:
         return {each: episode for each, episode in episodes.items() if episode.owner_key == owner_key}
 
     async def from_working_set(
-        self, args: EpisodesKeep, *, tenant_id: str, owner: Owner, now: datetime
+        self, args: EpisodesKeep, *, rows: Rows, tenant_id: str, owner: Owner, now: datetime
     ) -> EpisodeDecision:
         """Decide about entries of a working set.
 
-        An observation whose episode exists, even as deleted, adds no episode.
+        An observation whose episode exists, even as deleted, adds no episode. An entry of a turn that was taken back is
+        refused.
         """
         episodes = [
             build_episode(
@@ -143,7 +144,7 @@ class Episodes:
         added: list[StoredEpisode] = []
         verdicts: list[EpisodeVerdict] = []
         for episode in episodes:
-            if (refused := _refused(episode)) is not None:
+            if (refused := _refused(episode, rows)) is not None:
                 verdicts.append(refused)
                 continue
             is_new = episode.episode_id not in known
@@ -164,7 +165,7 @@ class Episodes:
         verdicts: list[EpisodeVerdict] = []
         for proposal in args.summaries:
             episode = _build_summary(proposal, tenant_id=tenant_id, owner=owner, now=now)
-            if (refused := _refused(episode) or _refused_summary(episode, rows)) is not None:
+            if (refused := _refused(episode, rows)) is not None:
                 verdicts.append(refused)
                 continue
             known = [*await self._summaries(episode), *added]
@@ -197,17 +198,14 @@ class Episodes:
         return [each for each in episodes if each.is_summary]
 
 
-def _refused(episode: StoredEpisode) -> EpisodeVerdict | None:
-    """Return a refusal when the episode is an instruction to the assistant, otherwise None."""
-    if observed_rule(episode.subject, episode.content, episode.trust) is None:
-        return None
-    return EpisodeVerdict(episode_id=episode.episode_id, verdict="refused")
-
-
-def _refused_summary(episode: StoredEpisode, rows: Rows) -> EpisodeVerdict | None:
-    """Return a refusal when the summary includes a turn that was taken back, otherwise None."""
+def _refused(episode: StoredEpisode, rows: Rows) -> EpisodeVerdict | None:
+    """Return a refusal when the episode is an instruction to the assistant, or includes a turn that was taken back.
+    Otherwise return None."""
     session = session_of_episode(episode)
-    if not any(is_retracted(rows, episode.owner_key, session, each) for each in episode.turn_ids):
+    turns = episode.turn_ids or (episode.turn_id,)
+    if observed_rule(episode.subject, episode.content, episode.trust) is None and not any(
+        is_retracted(rows, episode.owner_key, session, each) for each in turns
+    ):
         return None
     return EpisodeVerdict(episode_id=episode.episode_id, verdict="refused")
 

@@ -76,4 +76,6 @@ def _tasks(observed: Observed, policy: MemoryPolicy, *, now: datetime) -> Iterat
             owner_key=owner_key,
             content_hash=ids.content_hash(each.content),
             applied=(each.observation_id,),
+            user_id=observed.user_id,
+            session_id=observed.session_id,
         )

@@ -35,6 +35,12 @@ class ReflectedTurns(HandledTurns):
 
     retracted: Annotated[SeenIds, Field(exclude_if=operator.not_)] = SeenIds()
     """The last 1 000 turns that were taken back. Their observations have no effect."""
+    erased: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """True when the session was erased. No turn of it has an effect."""
+
+    def took_back(self, turn_id: str) -> bool:
+        """Return whether the turn, or the whole session, was taken back."""
+        return self.erased or turn_id in self.retracted
 
     def with_retracted(self, turn_id: str) -> Self:
         return self.model_copy(update={"retracted": self.retracted.add(turn_id)})
@@ -51,5 +57,5 @@ def turns_of(rows: Rows, owner_key: str, session_key: str) -> ReflectedTurns:
 
 
 def is_retracted(rows: Rows, owner_key: str, session_key: str, turn_id: str) -> bool:
-    """Return whether a turn of the session was taken back for this owner."""
-    return turn_id in turns_of(rows, owner_key, session_key).retracted
+    """Return whether a turn of the session, or the whole session, was taken back for this owner."""
+    return turns_of(rows, owner_key, session_key).took_back(turn_id)

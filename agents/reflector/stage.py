@@ -291,7 +291,9 @@ class Reflector:
                 args, rows=rows, tenant_id=tenant_id, owner=command.owner, now=now
             )
         else:
-            new = await self._episodes.from_working_set(args, tenant_id=tenant_id, owner=command.owner, now=now)
+            new = await self._episodes.from_working_set(
+                args, rows=rows, tenant_id=tenant_id, owner=command.owner, now=now
+            )
         new = replace(new, episodes=tuple(self._labelled(each) for each in new.episodes))
         vectors = await self._embed(tenant_id, list(dict.fromkeys(each.content for each in new.episodes)))
         result = applied_result(

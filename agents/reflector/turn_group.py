@@ -177,7 +177,7 @@ class TurnDecider:
                 counted["duplicate"] += 1
                 continue
             reflected[key] = self.sessions.added(reflected[key], observed.number, record)
-            if observed.turn_id in reflected[key].retracted:
+            if reflected[key].took_back(observed.turn_id):
                 counted["retracted"] += 1
                 observed = observed.model_copy(update={"observations": (), "evicted": ()})
             facts = self.facts(observed, overlay, lambda name: counted.update({name: 1}))

@@ -1,25 +1,32 @@
-"""`memstream erase`: erase a user, show a receipt, and scan again (docs/how-to/delete-a-user.md)."""
+"""`memstream erase`: erase a user or a session, show a receipt, and scan again (docs/how-to/delete-a-user.md)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from ...memory.user_traces import UserTraces
 from ...schemas import ids
+from ...schemas.commands import SessionRef
+from ...schemas.edits.sessions import EraseSession
 from ...schemas.erasures import ErasedPlace, ErasureReceipt
 from ...tools.audit import audit
 from ...tools.audit_topic import AuditPublisher
+from ...tools.editor import EditAnswer, EditTarget
 from ...tools.erasure.eraser import ErasureStalled, UserEraser, check_again, read_receipt
 from ...tools.erasure.scan import UserRecords, UserScan
+from ...tools.erasure.session_records import count_session_records
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
 from ..output import console
+from ..output.edits import tell
 from ..process.account import account
 from ..wiring.broker import require_memory
 from ..wiring.command_runs import start_audit
+from ..wiring.edit_runs import edit_session
 from ..wiring.local_stages import local_stages
 from ..wiring.ports import open_ports
 from ..wiring.stages import utc_now
@@ -28,7 +35,8 @@ from ..wiring.stages import utc_now
 @click.command()
 @click.option("--tenant", type=options.GIVEN_ID, help="The tenant.")
 @click.option("--user", type=options.GIVEN_ID, help="The user to erase.")
-@click.option("--dry-run", is_flag=True, help="Count what memory has of the user. Change nothing.")
+@click.option("--session", type=options.GIVEN_ID, help="Erase only this session of the user.")
+@click.option("--dry-run", is_flag=True, help="Count what memory has of the user or session. Change nothing.")
 @click.option("--receipt", metavar="ID", help="Show the receipt of an erasure.")
 @click.option("--check", metavar="ID", help="Scan again for the user of a receipt.")
 @options.as_json
@@ -37,6 +45,7 @@ def erase(
     context: CommandContext,
     tenant: str | None,
     user: str | None,
+    session: str | None,
     dry_run: bool,
     receipt: str | None,
     check: str | None,
@@ -46,7 +55,13 @@ def erase(
 
     Wait for the receipt. It says what was removed, what a scan still finds, and when the last byte leaves each topic.
     If the command is interrupted, run it again: it continues. Exit 1 if the scan still finds the user.
+
+    With --session, one session is taken back: a fact without evidence from another session is erased, and no later turn
+    of the session has an effect. There is no receipt. The command counts what is left. Exit 1 if a record still names
+    the session, or if it is not applied within 60 s.
     """
+    if session is not None and user is None:
+        raise usage("--user is missing: name the user of the session")
     if sum((receipt is not None, check is not None, user is not None)) != 1:
         raise usage("name one of: --tenant and --user, --receipt ID, --check ID")
     if receipt is not None:
@@ -56,6 +71,10 @@ def erase(
         made = run(_checked(context, check))
     elif tenant is None:
         raise usage("--tenant is missing: name the tenant of the user")
+    elif session is not None:
+        assert user is not None  # checked above
+        _erase_session(context, tenant, SessionRef(user_id=user, session_id=session), dry_run=dry_run, as_json=as_json)
+        return
     elif dry_run:
         assert user is not None  # checked above
         _print_places(run(_counted(context, tenant, user)).places.values(), as_json=as_json)
@@ -68,6 +87,30 @@ def erase(
     if left:
         where = ", ".join(f"{place} ({count})" for place, count in left.items())
         raise CommandFailed(Exit.PARTLY, f"records still name the user: {where}")
+
+
+def _erase_session(context: CommandContext, tenant: str, session: SessionRef, *, dry_run: bool, as_json: bool) -> None:
+    async def count() -> Mapping[str, int]:
+        async with open_ports(context.settings, purpose="erase") as ports:
+            return await count_session_records(ports.store, tenant_id=tenant, session=session)
+
+    async def erase() -> tuple[EditAnswer, Mapping[str, int]]:
+        async with edit_session(context.settings, context.policy, purpose="erase") as opened:
+            answer = await opened.send_all("session.erase", EraseSession(), EditTarget(tenant, session=session))
+            return answer, await count_session_records(opened.ports.store, tenant_id=tenant, session=session)
+
+    if dry_run:
+        counts = run(count())
+        if as_json:
+            console.line({**counts})
+        for name, records in counts.items() if not as_json else ():
+            console.say(f"  {name}: {records}")
+        return
+    answer, left = run(erase())
+    tell(answer, as_json=as_json)
+    if any(left.values()):
+        where = ", ".join(f"{name} ({records})" for name, records in left.items() if records)
+        raise CommandFailed(Exit.PARTLY, f"records still name the session, run the command again: {where}")
 
 
 async def _erase(context: CommandContext, tenant: str, user: str) -> ErasureReceipt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ from ...memory.policies import MemoryPolicy
 from ...recall.record_reader import RecordReader
 from ...schemas.base import Contract
 from ...schemas.command_kinds import command_kind
+from ...schemas.commands import CommandResult
 from ...schemas.episodes import Episode
 from ...schemas.facts import Fact
 from ...schemas.tools import TRACE_PREFIX
@@ -61,25 +62,15 @@ class EditSession:
         answer = await self.send(kind, args, target)
         caused = () if answer.result is None else _caused(answer.result.to_payload())
         try:
-            async with asyncio.timeout(PATIENCE):
-                await self._results(caused, start)
+            async with (
+                asyncio.timeout(PATIENCE),
+                aclosing(CommandSender(self.ports.log, "edit").results(start)) as results,
+            ):
+                await read_caused(results, caused)
         except TimeoutError:
             message = f"memory has not applied all of it within {PATIENCE:.0f} s; the commands wait in the log"
             raise CommandFailed(Exit.PARTLY, message) from None
         return answer
-
-    async def _results(self, caused: tuple[str, ...], start: Mapping[int, int]) -> None:
-        """Wait for the results of these commands, and of the commands that they cause."""
-        missing = set(caused)
-        if not missing:
-            return
-        async with aclosing(CommandSender(self.ports.log, "edit").results(start)) as results:
-            async for result in results:
-                if result.command_id in missing:
-                    missing |= {*_caused(result.result or {})}
-                    missing.remove(result.command_id)
-                    if not missing:
-                        return
 
     async def record(self, tenant: str, given: str) -> Fact | Episode:
         """Return the fact or episode with this id. Raises CommandFailed (exit 1) if there is none."""
@@ -93,6 +84,21 @@ class EditSession:
                 "`memstream show facts` and `show episodes` have ids",
             )
         return found if found is not None else episode  # type: ignore[return-value]
+
+
+async def read_caused(results: AsyncIterator[CommandResult], caused: Collection[str]) -> None:
+    """Read results until there is one for each of these commands, and for the commands that they cause.
+
+    Results are on several partitions, so the result of a command may come before the result of its cause.
+    """
+    missing = set(caused)
+    told: dict[str, Mapping[str, JsonValue]] = {}
+    while missing:
+        result = await anext(results)
+        told[result.command_id] = result.result or {}
+        while found := missing & told.keys():
+            missing -= found
+            missing |= {each for cause in found for each in _caused(told.pop(cause))}
 
 
 def _caused(result: Mapping[str, JsonValue]) -> tuple[str, ...]:

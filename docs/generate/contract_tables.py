@@ -21,7 +21,7 @@ from memstream.schemas.digests import StoredDigest
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import StoredFact
 from memstream.schemas.groups import StoredGroup
-from memstream.schemas.labels import TurnLabel
+from memstream.schemas.labels import SessionLabel, TurnLabel
 from memstream.schemas.links import StoredLinks
 from memstream.schemas.procedures import StoredProcedure
 from memstream.schemas.prospective import StoredTask
@@ -57,6 +57,7 @@ STORED: Final[dict[str, type[Contract]]] = {
         StoredBudget,
         StoredLinks,
         TurnLabel,
+        SessionLabel,
     )
 }
 """Stored forms of records in Qdrant, by class name."""

@@ -1,4 +1,4 @@
-"""Erasure of a user from facts: the erased form of a fact, and a shared fact without the user's evidence.
+"""Erasure of a user or a session from facts: the erased form of a fact, and a fact without the erased evidence.
 
 A fact is erased in two outcomes. The first one writes the erased form over the row, and publishes its event and its
 state. The second one deletes the row, and sends the tombstone. So the check at the start of a worker distinguishes an
@@ -16,7 +16,9 @@ from .transitions import Stamp, Transition
 
 ERASED_TEXT: Final = "[erased]"
 """Text of a fact in erased form."""
-_DECISION: Final = Decision(stage="erase")
+ERASURE: Final = "erase"
+"""Stage of the decisions of an erasure."""
+_DECISION: Final = Decision(stage=ERASURE)
 
 
 def erase_fact(fact: StoredFact, stamp: Stamp) -> Transition:

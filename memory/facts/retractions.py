@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from ...schemas.facts import Decision, Evidence, StoredFact
+from ...schemas.turns import Owner
 from ..policies import MemoryPolicy
 from .conflict import Neighbours, equivalent_rows
 from .erasures import without_evidence
@@ -29,6 +30,14 @@ def retract(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: 
     rows = {row.fact_id: row for row in same if row is not None and row.state in READABLE}
     decision = Decision(stage=STAGE)
     return tuple(forget(row, stamp, reason="the user asked to forget it", decision=decision) for row in rows.values())
+
+
+def is_given_in(evidence: Evidence, owner: Owner, *, user_id: str, session_id: str) -> bool:
+    """Return whether evidence of a fact of this owner is from a session of this user. Other users may have the same id
+    of a session. Only evidence in the user's own facts names no user."""
+    is_own = owner == Owner(scope="user", id=user_id)
+    by_user = evidence.user_id == user_id or (is_own and evidence.user_id is None)
+    return evidence.session_id == session_id and by_user
 
 
 def retract_evidence(

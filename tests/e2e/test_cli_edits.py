@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memstream.cli.commands import erase as commands
 from tests.support.cli_process import Done, InProcess
 
 OF_U1 = ("--tenant", "acme", "--user", "u1")
@@ -54,18 +55,23 @@ def test_a_fact_is_remembered_reworded_replaced_and_forgotten(memstream: InProce
     assert memstream("verify").code == 0
 
 
-def test_a_turn_is_taken_back(memstream: InProcess) -> None:
+def say(memstream: InProcess, *said: tuple[str, str]) -> None:
+    """Send the turns t0, t1 …, each a session and its text, and wait for a fact of each."""
     turns = [
-        {"tenant_id": "acme", "user_id": "u1", "session_id": "s1", "turn_id": f"t{n}",
-         "messages": [{"role": "user", "content": said}]}
-        for n, said in enumerate(("I work at Stripe.", "I live in Rome."))
+        {"tenant_id": "acme", "user_id": "u1", "session_id": session, "turn_id": f"t{n}",
+         "messages": [{"role": "user", "content": text}]}
+        for n, (session, text) in enumerate(said)
     ]  # fmt: skip
     sent = memstream("produce", "-", input="".join(json.dumps(each) + "\n" for each in turns))
     assert sent.code == 0, sent.err
     until = time.monotonic() + WITHIN
-    while len(rows(memstream("show", "facts", *OF_U1, "--json"))) < 2:
+    while len(rows(memstream("show", "facts", *OF_U1, "--json"))) < len(said):
         assert time.monotonic() < until
         memstream("task", "add", "Anything", *OF_U1, "--condition", "ever")  # the stages run while it is added
+
+
+def test_a_turn_is_taken_back(memstream: InProcess) -> None:
+    say(memstream, ("s1", "I work at Stripe."), ("s1", "I live in Rome."))
     first = done(memstream("retract", "t0", *IN_S1, "--reason", "a joke", "--json"))
     assert (first["retracted"], first["messages"], first["entries"]) == (True, 1, 1)
     assert [each["content"] for each in rows(memstream("show", "facts", *OF_U1, "--json"))] == ["Lives in Rome"]
@@ -77,6 +83,36 @@ def test_a_turn_is_taken_back(memstream: InProcess) -> None:
     again = done(memstream("retract", "t0", *IN_S1, "--json"))
     assert (again["retracted"], again["messages"], again["entries"]) == (False, 0, 0)
     assert memstream("verify").code == 0
+
+
+def test_a_session_is_taken_back(memstream: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    say(memstream, ("s1", "I work at Stripe."), ("s2", "I live in Rome."))
+    counted = done(memstream("erase", *IN_S1, "--dry-run", "--json"))
+    assert (counted["turns"], counted["facts"], counted["episodes"], counted["working"]) == (1, 1, 1, 1)
+    first = done(memstream("erase", *IN_S1, "--json"))
+    assert (first["erased"], first["messages"], first["entries"]) == (True, 1, 1)
+    assert not any(done(memstream("erase", *IN_S1, "--dry-run", "--json")).values())
+    for kind in ("facts", "episodes"):
+        assert [each["content"] for each in rows(memstream("show", kind, *OF_U1, "--json"))] == ["Lives in Rome"]
+    assert [each["turn_id"] for each in rows(memstream("show", "turns", *OF_U1, "--json"))] == ["t1"]
+    traced = memstream("trace", "--turn", "t0", *IN_S1).out
+    assert "the session was erased" in traced
+    assert "Stripe" not in traced
+    again = done(memstream("erase", *IN_S1, "--json"))
+    assert (again["erased"], again["messages"], again["entries"]) == (False, 0, 0)
+    assert {each["action"] for each in rows(memstream("audit", "--tenant", "acme", "--json"))} >= {"session.erase"}
+    assert memstream("verify").code == 0
+
+    async def one_is_left(*_: object, **__: object) -> dict[str, int]:
+        return {"facts": 1, "turns": 0}
+
+    monkeypatch.setattr(commands, "count_session_records", one_is_left)
+    told = memstream("erase", *IN_S1)
+    assert told.code == 1
+    assert "records still name the session, run the command again: facts (1)" in told.err
+    told = memstream("erase", "--tenant", "acme", "--session", "s1")
+    assert told.code == 2
+    assert "--user is missing" in told.err
 
 
 def test_episodes_are_merged_and_forgotten(memstream: InProcess) -> None:

@@ -7,23 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from memstream.adapters.ports import StoredPoint
+from memstream.adapters.ports import Point, StoredPoint
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.agents.reflector.fact_state_topic import NEWEST, check_facts_present, publish_state
 from memstream.agents.reflector.rebuild import RebuildRefused, RebuildReport, rebuild_facts
 from memstream.schemas import ids
 from memstream.schemas.cloudevents import MOVED_HEADER
+from memstream.schemas.command_kinds import ERASE_FACTS
+from memstream.schemas.commands import Command
 from memstream.schemas.errors import DeploymentFault, Fatal
 from memstream.schemas.facts import Fact, StoredFact
 from memstream.schemas.outcomes import OutRecord
-from memstream.schemas.topics import FACTS, TURNS
+from memstream.schemas.topics import COMMANDS, FACTS, TURNS
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Record, TopicSpec
 from tests.support.embedded_stage import Bench, Killed, open_bench
 from tests.support.record_builders import stored_fact
-from tests.support.reflector_world import Talk, reflector
+from tests.support.reflector_world import Talk, command, reflector
 
 
 @pytest.fixture
@@ -210,6 +212,27 @@ async def test_a_store_that_is_ahead_of_the_log_is_taken(bench: Bench, log: Embe
     await talk.tell("works at google")
     await talk.tell("Likes tea")
     await check_facts_present(store=bench.store, log=log)
+
+
+async def test_a_row_that_an_erasure_has_deleted_is_not_missed(bench: Bench, log: EmbeddedLog) -> None:
+    """A crash between the deletion and the tombstone: the command comes again. The state before is the erased form."""
+    await Talk(bench).tell("Likes tea")
+    [before] = (await rows(bench.store)).values()
+    args = {"user_id": "u1", "session_id": "s1"}
+    await bench.run(command(bench, command_id="e1", kind=ERASE_FACTS, args=args))
+    [erased] = (await rows(bench.store)).values()
+    assert (erased.content, erased.state, erased.evidence) == ("[erased]", "forgotten", ())
+    following = Command.read(bench.values(COMMANDS.name)[-1])
+    with pytest.raises(Killed):
+        await bench.run(bench.record(COMMANDS.name, following.key, following), crash_after="store")
+    assert await rows(bench.store) == {}
+    await told(bench, log)
+    await check_facts_present(store=bench.store, log=log)
+    stale = StoredFact(**before.model_dump(), owner_key=before.owner.key("acme"))
+    [vector] = await bench.embedder.embed([stale.content], tenant_id="acme")
+    await bench.store.put("facts", [Point(stale.fact_id, stale.to_payload(), vector, stale.content)])
+    with pytest.raises(DeploymentFault, match="older snapshot"):
+        await check_facts_present(store=bench.store, log=log)
 
 
 @pytest.mark.parametrize("after", [0, 3, 2 * NEWEST + 20], ids=["nothing", "foreign records", "many foreign records"])

@@ -8,9 +8,9 @@ from typing import Final
 from pydantic import ValidationError
 
 from ....schemas.base import REASON_MAX, Contract, explain
-from ....schemas.command_kinds import RETRACT_EPISODES, command_kind
+from ....schemas.command_kinds import ERASE_EPISODES, RETRACT_EPISODES, command_kind
 from ....schemas.commands import Command, ResultError
-from . import episodes, procedures, restore
+from . import episodes, procedures, restore, session_erasure
 from .scope import UpkeepEdit
 
 EDITS: Final[Mapping[str, UpkeepEdit]] = {
@@ -21,6 +21,7 @@ EDITS: Final[Mapping[str, UpkeepEdit]] = {
     "procedures.define": procedures.define,
     "procedures.remove": procedures.remove,
     RETRACT_EPISODES: episodes.retract_episodes,
+    ERASE_EPISODES: session_erasure.erase_session,
     "restore.upkeep": restore.restore,
 }
 

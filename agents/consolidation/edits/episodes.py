@@ -122,15 +122,15 @@ async def retract_episodes(args: EpisodesRetract, scope: UpkeepEditScope) -> Upk
     writes: list[Write] = []
     if gone:
         writes.append(_set(gone, {"deleted_at": rfc3339(scope.now)}, scope))
-        archived = await _stored(ARCHIVE, [ids.archive_id(each) for each in gone], scope)
+        archived = await stored_ids(ARCHIVE, [ids.archive_id(each) for each in gone], scope)
         writes += [DeletePoints(collection=ARCHIVE, tenant_id=tenant_id, ids=archived)] if archived else []
-    digest = await _stored(DIGESTS, [digest_id], scope) if gone or args.facts else ()
+    digest = await stored_ids(DIGESTS, [digest_id], scope) if gone or args.facts else ()
     writes += [DeletePoints(collection=DIGESTS, tenant_id=tenant_id, ids=digest)] if digest else []
     result = EpisodesRetracted(episodes=len(gone), digest=bool(digest))
     return UpkeepEditResult(result=result, writes=tuple(writes))
 
 
-async def _stored(collection: str, wanted: Sequence[str], scope: UpkeepEditScope) -> tuple[str, ...]:
+async def stored_ids(collection: str, wanted: Sequence[str], scope: UpkeepEditScope) -> tuple[str, ...]:
     """Return the ids of the records that the store has."""
     store, calls, tenant_id = scope.reader.store, scope.reader.calls, scope.command.tenant_id
     exists = await calls.call("store", lambda: store.exists(collection))

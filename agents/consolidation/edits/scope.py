@@ -15,6 +15,7 @@ from ....schemas.outcomes import Write
 from ....schemas.turns import Owner
 from ....streams.engine.decision import Rows
 from ..owner_reads import OwnerReader
+from ..rows import ProgressRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class UpkeepEditScope:
     reader: OwnerReader
     embed: Callable[[str], Awaitable[Sequence[float]]]
     rows: Rows
+    row: ProgressRow
+    """The owner's row, with this command."""
     policy: MemoryPolicy
     secrets: SecretFilter
     now: datetime
@@ -38,6 +41,8 @@ class UpkeepEditResult:
 
     result: Contract | ResultError
     writes: tuple[Write, ...] = ()
+    row: ProgressRow | None = None
+    """The owner's changed row; None when the edit does not change it."""
 
 
 UpkeepEdit = Callable[[Any, UpkeepEditScope], Awaitable[UpkeepEditResult]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from . import blocks, restore, retraction, working_set
+from . import blocks, restore, retraction, session_erasure, working_set
 from .scope import SessionEdit
 
 EDITS: Final[Mapping[str, SessionEdit]] = {
@@ -25,5 +25,6 @@ EDITS: Final[Mapping[str, SessionEdit]] = {
     "procedures.activate": blocks.activate,
     "procedures.deactivate": blocks.deactivate,
     "turn.retract": retraction.retract_turn,
+    "session.erase": session_erasure.erase_session,
     "restore.session": restore.restore,
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -17,11 +17,14 @@ from ..rows import SessionRow
 
 
 @dataclass(frozen=True, slots=True)
-class TurnTraces:
-    """The traces of a turn in the store: the number of its messages, and the owners that may have a record of it."""
+class Traces:
+    """The traces of a turn or a session in the store: the number of its messages, and the owners that may have a record
+    of it. For a session also the records that the observer writes."""
 
     messages: int = 0
     owners: tuple[Owner, ...] = ()
+    points: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Ids by collection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +36,8 @@ class SessionEditScope:
     policy: MemoryPolicy
     secrets: SecretFilter
     now: datetime
-    traces: TurnTraces = TurnTraces()
-    """For turn.retract: the traces of the turn."""
+    traces: Traces = Traces()
+    """For turn.retract and session.erase."""
 
     def may_hold(self, owner: Owner) -> bool:
         """Return whether the session may hold blocks of this owner. Blocks of other users are not allowed."""
@@ -49,11 +52,13 @@ class SessionEditResult:
     result: Contract | ResultError
     session: SessionRow
     writes: tuple[Write, ...] | None = None
-    """The writes of a restore, which keeps the times of its records. None: they follow from the session."""
+    """The writes of an edit that does not write the session's projections. None: they follow from the session."""
     more_writes: tuple[Write, ...] = ()
     """Writes besides those that follow from the session."""
     records: tuple[OutRecord, ...] = ()
     """Records that are sent before the result."""
+    cleanup: tuple[str, ...] = ()
+    """Rows that are deleted after all effects."""
 
 
 SessionEdit = Callable[[Any, SessionEditScope], SessionEditResult]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ....schemas.command_kinds import RETRACT_FACTS
-from . import blocks, episodes, facts, groups, imported, restore, retraction, tasks
+from ....schemas.command_kinds import ERASE_FACTS, RETRACT_FACTS
+from . import blocks, episodes, facts, groups, imported, restore, retraction, session_erasure, tasks
 from .scope import OwnerEdit
 
 EDITS: Final[Mapping[str, OwnerEdit]] = {
@@ -33,5 +33,6 @@ EDITS: Final[Mapping[str, OwnerEdit]] = {
     "groups.detach": groups.detach,
     "groups.remove": groups.remove,
     RETRACT_FACTS: retraction.retract_from_facts,
+    ERASE_FACTS: session_erasure.erase_session,
     "restore.owner": restore.restore,
 }

@@ -14,11 +14,13 @@ from ....schemas.collections import EPISODES
 from ....schemas.edits.common import EDIT_SESSION
 from ....schemas.edits.episodes import EpisodeAdd, EpisodeAdded
 from ....schemas.episodes import Episode, StoredEpisode
-from .scope import OwnerEditResult, OwnerEditScope, refused
+from .scope import OwnerEditResult, OwnerEditScope, refused, refused_session
 
 
 async def add(args: EpisodeAdd, scope: OwnerEditScope) -> OwnerEditResult:
     """Add an episode, unless the owner has an episode with the same canonical text."""
+    if scope.is_erased(args.session_id, args.user_id):
+        return refused_session()
     if (rule := observed_rule(args.subject, args.content, args.trust)) is not None:
         return refused("instruction", f"it is an instruction to the assistant ({rule}), not an event")
     if (unsafe := find_unsafe_text(Episode, {"tags": args.tags})) is not None:

@@ -48,7 +48,7 @@ from ....schemas.facts import Fact, FactCause, StoredFact, Trust
 from ..fact_changes import FactChange, changed_ids
 from ..fact_overlay import Vector
 from ..quarantine import quarantine_statement
-from .scope import OwnerEditResult, OwnerEditScope, refused
+from .scope import OwnerEditResult, OwnerEditScope, refused, refused_session
 
 NO_CHANGE: Mapping[str, Vector] = {}
 
@@ -235,6 +235,8 @@ async def _take(args: FactRemember, scope: OwnerEditScope, *, alone: bool) -> Ow
 
     With `alone`, the statement is compared only with facts of equal text, and closes no fact.
     """
+    if scope.is_erased(args.session_id):
+        return refused_session()
     statement = statement_from_edit(
         scope.command,
         owner=scope.owner,

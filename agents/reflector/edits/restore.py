@@ -109,8 +109,13 @@ class _Restored:
         text = (fact.subject, fact.content_hash) if fact.state == "active" else ()
         if self._is_known(FACTS, fact.fact_id, text):
             return
+        evidence = tuple(each for each in fact.evidence if not self.scope.is_erased(each.session_id, each.user_id))
+        if fact.evidence and not evidence:
+            self.count.refuse(line, "fact: its session was erased")
+            return
         stored = StoredFact(
-            **fact.model_dump(exclude={"embedding"}),
+            **fact.model_dump(exclude={"embedding", "evidence"}),
+            evidence=evidence,
             owner_key=self.scope.owner_key,
             applied=(self.scope.command.command_id,),
         )
@@ -141,6 +146,9 @@ class _Restored:
 
     def _episode(self, line: int, episode: ExportedEpisode) -> None:
         if self._is_known(EPISODES, episode.episode_id, _text_of(episode.to_payload(), *EPISODE_TEXT)):
+            return
+        if self.scope.is_erased(episode.session_id, episode.user_id):
+            self.count.refuse(line, "episode: its session was erased")
             return
         unsafe = None if episode.deleted_at else find_unsafe_text(Episode, episode.to_payload())
         if unsafe is not None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from qdrant_client import models
 
 from ....adapters.vectors.conditions import any_of, equals
-from ....memory.facts.retractions import TAKEN_BACK, retract_evidence
+from ....memory.facts.retractions import TAKEN_BACK, is_given_in, retract_evidence
 from ....schemas import ids
 from ....schemas.collections import EPISODES, FACTS, TASKS
 from ....schemas.command_kinds import RETRACT_EPISODES
@@ -20,13 +20,12 @@ from ....schemas.edits.prospective import PENDING
 from ....schemas.edits.turns import EpisodesRetract, FactsRetract, FactsRetracted
 from ....schemas.facts import Evidence, FactCause
 from ....schemas.prospective import StoredTask
-from ....schemas.turns import Owner
 from ....streams.senders.commands import command_record
 from ..messages import SOURCE
 from ..rows import session_row_key, turns_of
 from ..timers import TaskTimers, TimerRows
 from .scope import OwnerEditResult, OwnerEditScope
-from .tasks import task_in_state, task_write
+from .tasks import derived_ids, task_in_state, task_write
 
 
 async def retract_from_facts(args: FactsRetract, scope: OwnerEditScope) -> OwnerEditResult:
@@ -34,14 +33,10 @@ async def retract_from_facts(args: FactsRetract, scope: OwnerEditScope) -> Owner
     episodes."""
     session_key = ids.session_key(scope.command.tenant_id, args.user_id, args.session_id)
     turns = turns_of(scope.rows, scope.owner_key, session_key)
-    is_own = scope.owner == Owner(scope="user", id=args.user_id)
 
     def is_of_turn(evidence: Evidence) -> bool:
-        """Return whether the evidence is the turn of this user. Other users may have the same ids of session and
-        turn. Only evidence in the user's own facts names no user."""
-        named = (evidence.session_id, evidence.turn_id) == (args.session_id, args.turn_id)
-        by_user = evidence.user_id == args.user_id or (is_own and evidence.user_id is None)
-        return named and by_user and evidence.command_id is None
+        in_session = is_given_in(evidence, scope.owner, user_id=args.user_id, session_id=args.session_id)
+        return in_session and evidence.turn_id == args.turn_id and evidence.command_id is None
 
     fact_ids = await _ids(FACTS, "evidence[].", args, scope)
     known = await scope.facts.overlay.by_ids(fact_ids)
@@ -98,10 +93,7 @@ async def _ids(collection: str, prefix: str, args: FactsRetract, scope: OwnerEdi
 
 
 async def _tasks(args: FactsRetract, session_key: str, scope: OwnerEditScope) -> list[StoredTask]:
-    """Return the owner's pending tasks of the turn, cancelled.
-
-    A task does not name its turn. The id of its observation is derived from the turn, the subject and the text.
-    """
+    """Return the owner's pending tasks of the turn, cancelled. A task does not name its turn."""
     if not await scope.calls.call("store", lambda: scope.store.exists(TASKS)):
         return []
     tenant_id = scope.command.tenant_id
@@ -109,13 +101,9 @@ async def _tasks(args: FactsRetract, session_key: str, scope: OwnerEditScope) ->
     found = await scope.calls.call("store", lambda: scope.store.select(TASKS, tenant_id=tenant_id, where=where))
     tasks = [StoredTask.from_payload(each.payload) for each in found]
 
-    def is_of_turn(task: StoredTask) -> bool:
-        subjects = (task.subject, "user")  # `user` is stored as the user's id in a task of another owner
-        derived = {ids.observation_id(session_key, args.turn_id, each, task.content) for each in subjects}
-        return task.observation_id in derived
-
+    mine = (each for each in tasks if each.observation_id in derived_ids(each, session_key, args.turn_id))
     reason = args.reason or TAKEN_BACK
-    return [task_in_state(each, "cancelled", reason, scope) for each in tasks if is_of_turn(each)]
+    return [task_in_state(each, "cancelled", reason, scope) for each in mine]
 
 
 def _for_episodes(args: FactsRetract, scope: OwnerEditScope, *, facts: int) -> Command:

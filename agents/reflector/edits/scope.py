@@ -11,6 +11,7 @@ from typing import Any, Final
 from ....adapters.ports import VectorStore
 from ....memory.policies import MemoryPolicy
 from ....memory.secrets.secret_filter import SecretFilter
+from ....schemas import ids
 from ....schemas.base import Contract
 from ....schemas.commands import Command, ResultError
 from ....schemas.errors import Poison
@@ -22,6 +23,7 @@ from ...common.handled_sessions import HandledSessions
 from ..episodes import Episodes
 from ..fact_changes import FactChange, FactChanger
 from ..fact_overlay import Vector
+from ..rows import turns_of
 
 NOT_EMBEDDED: Final = "the embedder refuses its text: import it with another embedder"
 """Reason for a line whose text is not among the vectors of `embed_accepted`."""
@@ -46,6 +48,14 @@ class OwnerEditScope:
     policy: MemoryPolicy
     secrets: SecretFilter
     now: datetime
+
+    def is_erased(self, session_id: str | None, user_id: str | None = None) -> bool:
+        """Return whether a session was erased. `user_id`: its user; None: the owner, if the owner is a user."""
+        user = user_id or (self.owner.id if self.owner.scope == "user" else None)
+        if session_id is None or user is None:
+            return False
+        session_key = ids.session_key(self.command.tenant_id, user, session_id)
+        return turns_of(self.rows, self.owner_key, session_key).erased
 
     async def embed_accepted(self, texts: Iterable[str]) -> Mapping[str, Vector]:
         """Return the vectors of the texts, without the texts that the embedder refuses."""
@@ -85,3 +95,8 @@ OwnerEdit = Callable[[Any, OwnerEditScope], Awaitable[OwnerEditResult]]
 
 def refused(code: str, message: str) -> OwnerEditResult:
     return OwnerEditResult(result=ResultError(code=code, message=message))
+
+
+def refused_session() -> OwnerEditResult:
+    """Refuse an edit that names an erased session."""
+    return refused("erased", "the session was erased: leave session_id out, or name another session")

@@ -70,6 +70,12 @@ async def tell_due(args: TaskDueNow, scope: OwnerEditScope) -> OwnerEditResult:
     return replace(edit, records=(task_due(due, at=scope.now),))
 
 
+def derived_ids(task: StoredTask, session_key: str, turn_id: str) -> frozenset[str]:
+    """Return the ids that the task's observation would have if it were from this turn: they are derived from the turn,
+    the subject and the text. `user` is stored as the user's id in a task of another owner."""
+    return frozenset(ids.observation_id(session_key, turn_id, each, task.content) for each in (task.subject, "user"))
+
+
 def task_write(task: StoredTask, *, cause: str) -> SwapPoint:
     return write_record(TASKS, task.task_id, task.to_payload(), cause=cause)
 

@@ -130,6 +130,8 @@ CASES: tuple[tuple[str, str, dict[str, Any], str, dict[str, Any]], ...] = (
     ("POST", "/v1/groups/detach", {"group_id": "team", "fact_ids": [OTHER]}, "groups.detach", {"fact_ids": [OTHER]}),
     ("DELETE", "/v1/turns/t1", {"session_id": "s1", "user_id": "u1", "reason": "no"}, "turn.retract",
      {"turn_id": "t1", "reason": "no"}),
+    ("DELETE", "/v1/sessions", {"session_id": "s1", "user_id": "u1", "reason": "no"}, "session.erase",
+     {"reason": "no"}),
     ("POST", "/v1/groups/remove", {"group_id": "team"}, "groups.remove", {}),
     ("POST", "/v1/tasks", {"user_id": "u1", "content": "Call", "due_at": "2026-12-01T09:00:00Z"}, "tasks.add",
      {"due_at": "2026-12-01T09:00:00Z"}),
@@ -154,7 +156,7 @@ async def test_each_route_sends_its_command(
 
 def test_every_edit_has_a_route_and_every_route_a_case() -> None:
     edits = {each.name for each in KINDS if each.result is not None}
-    not_for_people = {"tasks.due", "facts.import", "facts.retract", "episodes.retract"}
+    not_for_people = {"tasks.due", "facts.import", "facts.retract", "episodes.retract", "facts.erase", "episodes.erase"}
     not_for_people |= {each for each in edits if each.startswith("restore.")}
     assert {each.kind for each in EDIT_ROUTES} | {"facts.add"} == edits - not_for_people
     assert {case[3] for case in CASES} == {each.kind for each in EDIT_ROUTES} | {"facts.add"}

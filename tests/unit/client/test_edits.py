@@ -43,6 +43,7 @@ CALLS: dict[str, Callable[[Api], Awaitable[Any]]] = {
     "episodes.mark_consolidated": lambda api: api.mark_consolidated(EPISODE_ID),
     "working.add": lambda api: api.add_entry("s1", "The deploy is on Friday", pinned=True, **WHOSE),
     "turn.retract": lambda api: api.retract_turn("s1", "t1", **WHOSE),
+    "session.erase": lambda api: api.erase_session("s1", **WHOSE),
     "working.evict": lambda api: api.evict_entry("s1", "e1", **WHOSE),
     "working.pin": lambda api: api.pin_entry("s1", "e1", **WHOSE),
     "working.unpin": lambda api: api.unpin_entry("s1", "e1", **WHOSE),

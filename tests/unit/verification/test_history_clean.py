@@ -58,7 +58,8 @@ async def test_waiting_turns_are_told(dump: Dump) -> None:
     assert verdict.notes == ("2 turns wait to be observed: they have rows in the observer's table",)
 
 
-async def test_a_turn_that_was_taken_back_may_have_no_effect(dump: Dump) -> None:
+@pytest.mark.parametrize("kind", ["turn.retract", "session.erase"])
+async def test_a_turn_that_was_taken_back_may_have_no_effect(dump: Dump, kind: str) -> None:
     (found,) = [each for each in dump.records["memory.episodes.recorded"] if parsed(each.value).get("episodes")][:1]
     lost = parsed(found.value)
     dump.edit(found.position.topic, lambda fields: fields.update(episodes=[]), lambda fields: fields == lost)
@@ -67,10 +68,10 @@ async def test_a_turn_that_was_taken_back_may_have_no_effect(dump: Dump) -> None
     assert await dump.broken() == {"I1"}
     command = Command(
         command_id="r1",
-        kind="turn.retract",
+        kind=kind,
         tenant_id=str(lost["tenant_id"]),
         session=SessionRef(user_id=str(lost["user_id"]), session_id=str(lost["session_id"])),
-        args={"turn_id": lost["turn_id"]},
+        args={"turn_id": lost["turn_id"]} if kind == "turn.retract" else {},
         issued_at=NOW,
     )
     result = CommandResult(command_id="r1", status="applied", at=NOW)
