@@ -204,6 +204,23 @@ async def test_a_store_that_is_older_than_the_log_is_refused(
     await check_facts_present(store=empty, log=log)
 
 
+async def test_an_older_state_that_is_sent_last_hides_no_loss(
+    bench: Bench, log: EmbeddedLog, empty: QdrantStore
+) -> None:
+    talk = Talk(bench)
+    await talk.tell("Works at Google")
+    await told(bench, log)
+    await empty.ensure("facts")
+    await rebuild_facts(log=log, store=empty, embedder=bench.embedder)
+    first = [each for each in bench.sent if each.topic == FACTS.name]
+    await talk.tell("works at google")
+    bench.sent.extend(first)
+    await told(bench, log)
+    with pytest.raises(DeploymentFault, match="older snapshot"):
+        await check_facts_present(store=empty, log=log)
+    await check_facts_present(store=bench.store, log=log)
+
+
 async def test_a_store_that_is_ahead_of_the_log_is_taken(bench: Bench, log: EmbeddedLog) -> None:
     """A crash between the row and its state: the event comes again."""
     talk = Talk(bench)

@@ -345,6 +345,14 @@ async def test_only_the_session_of_this_user_is_erased(bench: Bench) -> None:
     assert {each.user_id for fact in facts.values() for each in fact.evidence} == {"bob"}
 
 
+async def test_a_task_is_found_without_a_record_of_its_turn(bench: Bench) -> None:
+    await Talk(bench).tell("Call the plumber", **TASK)
+    for name in ("facts", EPISODES):  # they ended before
+        stored = await bench.store.select(name, tenant_id="acme")
+        await bench.store.delete(name, tenant_id="acme", ids=[each.id for each in stored])
+    assert (await OwnerEditor(bench).done(ERASE_FACTS, **OF_SESSION))["tasks"] == 1
+
+
 async def test_a_task_of_an_earlier_version_is_found_by_the_turns(bench: Bench) -> None:
     await fill_facts(bench)
     found = await bench.store.select(TASKS, tenant_id="acme")

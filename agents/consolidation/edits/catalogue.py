@@ -21,7 +21,7 @@ EDITS: Final[Mapping[str, UpkeepEdit]] = {
     "procedures.define": procedures.define,
     "procedures.remove": procedures.remove,
     RETRACT_EPISODES: episodes.retract_episodes,
-    ERASE_EPISODES: session_erasure.erase_session,
+    ERASE_EPISODES: session_erasure.erase_episodes,
     "restore.upkeep": restore.restore,
 }
 

@@ -19,7 +19,7 @@ from .episodes import stored_ids
 from .scope import UpkeepEditResult, UpkeepEditScope
 
 
-async def erase_session(args: EpisodesErase, scope: UpkeepEditScope) -> UpkeepEditResult:
+async def erase_episodes(args: EpisodesErase, scope: UpkeepEditScope) -> UpkeepEditResult:
     """Delete the session's episodes with their archived texts, the procedures that rest on them alone, and the digest
     if it may contain the session."""
     named = (("user_id", args.user_id), ("session_id", args.session_id))

@@ -33,6 +33,6 @@ EDITS: Final[Mapping[str, OwnerEdit]] = {
     "groups.detach": groups.detach,
     "groups.remove": groups.remove,
     RETRACT_FACTS: retraction.retract_from_facts,
-    ERASE_FACTS: session_erasure.erase_session,
+    ERASE_FACTS: session_erasure.erase_from_facts,
     "restore.owner": restore.restore,
 }

@@ -39,7 +39,7 @@ BATCH: Final = 20
 must fit into a row. The next command changes the rest."""
 
 
-async def erase_session(args: FactsErase, scope: OwnerEditScope) -> OwnerEditResult:
+async def erase_from_facts(args: FactsErase, scope: OwnerEditScope) -> OwnerEditResult:
     """Take a session out of the owner's facts, delete its tasks, and send the next command."""
     session_key = ids.session_key(scope.command.tenant_id, args.user_id, args.session_id)
     turns = turns_of(scope.rows, scope.owner_key, session_key)
