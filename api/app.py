@@ -27,7 +27,7 @@ from ..recall.verbatim import VerbatimReader
 from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS, TURNS
 from ..streams.log.fanout import FanoutBounds, TopicFanout
 from ..streams.log.port import Log
-from ..streams.log.stage_progress import Source, StageProgress
+from ..streams.log.stage_progress import HandledTopic, StageProgress
 from ..streams.senders.commands import CommandPort
 from ..streams.senders.turns import TurnSender
 from ..tools.audit_topic import AuditReader
@@ -89,10 +89,10 @@ EXPOSED = ("Allow", "Mcp-Session-Id", "Retry-After", "WWW-Authenticate")
 SOURCE = "api"
 """Component in the `ce_source` header of turns that this server sends."""
 TURN_SOURCES = (
-    Source(TURNS, "recorder"),
-    Source(TURNS, "observer"),
-    Source(OBSERVATIONS, "reflector"),
-    Source(FACTS_UPDATED),
+    HandledTopic(TURNS, "recorder"),
+    HandledTopic(TURNS, "observer"),
+    HandledTopic(OBSERVATIONS, "reflector"),
+    HandledTopic(FACTS_UPDATED),
 )
 """Records after which the stage of a turn, or the outcome of a statement, may differ."""
 PROGRESS_SECONDS = 1.0

@@ -18,7 +18,7 @@ from .port import Log, Record
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class HandledTopic:
     """A topic, and the stage that commits its records. None: its end is the end of the topic."""
 
     topic: Topic
@@ -37,7 +37,7 @@ class _Part:
 class StageProgress:
     """Log with one topic, whose name is ignored. `seconds`: time between two reads of the ends."""
 
-    def __init__(self, log: Log, sources: Sequence[Source], *, seconds: float) -> None:
+    def __init__(self, log: Log, sources: Sequence[HandledTopic], *, seconds: float) -> None:
         self._log = log
         self._sources = sources
         self._seconds = seconds
@@ -92,7 +92,7 @@ class StageProgress:
             first += len(ends)
         return parts
 
-    async def _ends_of(self, source: Source) -> tuple[int, ...]:
+    async def _ends_of(self, source: HandledTopic) -> tuple[int, ...]:
         if source.stage is None:
             return await self._log.ends(source.topic.name)
         committed = await self._log.committed(group_of(source.stage), source.topic.name)
