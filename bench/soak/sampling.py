@@ -112,11 +112,16 @@ async def lags(log: Log) -> dict[str, int]:
 async def waiting_turns(http: aiohttp.ClientSession, world: World) -> int:
     """Return the number of turns that wait to be observed. They are committed, so they are no lag. Raises
     aiohttp.ClientError while a worker is away."""
-    total = 0.0
+    total = 0
     for seat in [each for each in world.seats if each.pid is not None]:
         async with http.get(f"http://127.0.0.1:{seat.health_port}/metrics") as answer:
-            total += sum(map(float, WAITING.findall(await answer.text())))
-    return int(total)
+            total += waiting_in(await answer.text())
+    return total
+
+
+def waiting_in(metrics: str) -> int:
+    """Return the number of turns that wait, over all tenants, in the metrics of a worker."""
+    return int(sum(map(float, WAITING.findall(metrics))))
 
 
 async def _lags(world: World, samples: Samples) -> None:

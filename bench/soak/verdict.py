@@ -76,7 +76,9 @@ def lag_verdict(lag: Mapping[str, int], gone_after: float | None) -> InvariantVe
     After they have stopped, it cannot be judged: a reminder that was sent during the stop waits in the log for the next
     workers.
     """
-    left = () if gone_after is not None else tuple(Violation(f"{stage}: {n}") for stage, n in lag.items() if n)
+    left: tuple[Violation, ...] = ()
+    if gone_after is None:
+        left = tuple(Violation(f"{what}: {n}") for what, n in lag.items() if n) or (Violation("never zero for long"),)
     return InvariantVerdict("I8", "lag comes back to zero", len(lag), left)
 
 

@@ -8,7 +8,12 @@ import random
 import signal
 from collections import Counter
 from dataclasses import fields, replace
+from unittest.mock import AsyncMock, Mock
 
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from bench.soak import run, sampling
 from bench.soak.conversation import noted
 from bench.soak.edits import Editor, edit_verdict
 from bench.soak.hostile import (
@@ -27,13 +32,15 @@ from bench.soak.report import longest
 from bench.soak.sampling import Used
 from bench.soak.schedule import BAG, OUTAGE, planned
 from bench.soak.traffic import sessions
-from bench.soak.verdict import AT_LEAST, WARM_UP, slopes
+from bench.soak.verdict import AT_LEAST, WARM_UP, lag_verdict, slopes
 from bench.soak.workers import Ended
 from memstream.schemas.topics import COMMANDS, COMMANDS_SESSION, TURNS
 from memstream.schemas.turns import TURN_MAX_BYTES, Turn
+from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.log.port import Position
 from memstream.verification import InvariantVerdict
 from memstream.verification.rows import DeadLetterRow, EventRow, History
+from tests.support.hostile_records import framed_turns
 
 MB_A_MINUTE = 2.0
 
@@ -116,6 +123,32 @@ def test_only_workers_are_looked_at() -> None:
     assert slopes(growing("broker", 1, began=0, ended=1_200), half=600, end=1_200, names=["observer-1"]) == []
 
 
+# --------------------------------------------------------------------------- lag
+def test_turns_that_wait_are_counted_over_tenants() -> None:
+    registry = CollectorRegistry()
+    metrics = StageMetrics(Metrics(registry), "observer")
+    for tenant, waiting in (("acme", 3), ("zeta", 12)):
+        metrics.waiting_turns(tenant, waiting)
+        metrics.waiting_judgements(tenant, 100)
+    assert sampling.waiting_in(generate_latest(registry).decode()) == 15
+
+
+async def test_turns_that_wait_are_lag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "lags", AsyncMock(return_value={"observer": 0}))
+    monkeypatch.setattr(sampling, "waiting_turns", AsyncMock(return_value=2))
+    monkeypatch.setattr(run, "LAG_GONE_WITHIN", 0.1)
+    gone, lag = await run._until_no_lag(Mock(log=Mock(return_value=AsyncMock())))
+    assert (gone, lag) == (None, {"observer": 0, "waiting turns": 2})
+    (violation,) = lag_verdict(lag, gone).violations
+    assert violation.what == "waiting turns: 2"
+
+
+def test_lag_that_was_never_zero_for_long_is_no_success() -> None:
+    assert lag_verdict({"observer": 0}, 3.0).ok
+    assert not lag_verdict({"observer": 0}, None).ok
+    assert not lag_verdict({}, None).ok, "no worker answered"
+
+
 # --------------------------------------------------------------------------- ends of workers
 def test_a_worker_may_not_end_by_itself_but_for_a_server_that_is_away() -> None:
     def ended(code: int, *, ours: bool) -> bool:
@@ -143,8 +176,10 @@ def test_a_seed_gives_attacks_of_every_kind_and_the_valid_turns_among_them_are_v
     assert {each.topic for each in every if each.name == "forged"} == {COMMANDS.name, COMMANDS_SESSION.name}
 
 
-def test_the_largest_turn_that_is_accepted_is_as_large_as_is_allowed() -> None:
+def test_odd_turns_have_every_frame_and_the_largest_is_as_large_as_is_allowed() -> None:
     every = [each for seed in range(9) for each in attacks(seed=seed, seconds=3_600)]
+    frames = framed_turns({"messages": [{"role": "user", "content": "x"}]})
+    assert {(f"odd turn: {each.name}", each.reason) for each in frames} <= {(each.name, each.reason) for each in every}
     accepted = [each for each in every if each.name.startswith("odd turn") and each.reason is None]
     assert max(len(each.value or b"") for each in accepted) == TURN_MAX_BYTES
 
