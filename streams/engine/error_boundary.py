@@ -6,7 +6,7 @@
 - Fatal, and every unexpected exception: the worker stops.
 
 A crash in decoding or in `decide` counts against the current record. The count is in a file, and on a topic that all
-workers of the stage read (shared_deaths.py). At the third crash the record becomes a dead letter.
+workers read (shared_deaths.py). At the third crash the record becomes a dead letter.
 
 A crash in the effects of an outcome counts against the record that the outcome was decided for, if the failure affects
 only the outcome's key (`is_of_one_key`). At the third crash the key is parked (parking.py).
@@ -132,7 +132,7 @@ class ErrorBoundary:
     """
 
     def __init__(self, *, crashes: CrashCounter, shared: SharedDeaths | None = None) -> None:
-        """`crashes` counts the crashes of this worker, `shared` the crashes of all workers of the stage."""
+        """`crashes` counts the crashes of this worker, `shared` the crashes of all workers."""
         self._crashes = crashes
         self._shared = shared
         self._unusable_in_a_row: Counter[str] = Counter()

@@ -123,16 +123,35 @@ async def test_hangs_are_known_to_all_workers_and_crashes_are_none(topic: Topic,
     assert late.letters == [("fatal", CRASHES_MAX)]
 
 
-async def test_records_and_stages_are_counted_by_themselves(topic: Topic, tmp_path: Path) -> None:
+async def test_records_are_counted_by_themselves(topic: Topic, tmp_path: Path) -> None:
     a, b, _ = workers(topic, tmp_path)
-    [other] = workers(topic, tmp_path / "other", 1, stage="reflector")
     assert await a.dies()
     assert await b.dies(Position("memory.turns", 3, 18))
-    assert await other.dies()
     assert await b.dies()
-    assert await other.dies()
     assert not await a.dies()
     assert await b.dies(Position("memory.turns", 3, 18))
+
+
+@pytest.mark.parametrize("stages", ["ror", "rro", "orr", "oor"])
+async def test_the_deaths_of_all_stages_count_for_a_stage_that_fails(topic: Topic, tmp_path: Path, stages: str) -> None:
+    names = {"r": "recorder", "o": "observer"}
+    team = {short: workers(topic, tmp_path / short, 1, stage=name)[0] for short, name in names.items()}
+    assert [await team[short].dies() for short in stages] == [True, True, False]
+    assert team[stages[-1]].letters == [("fatal", CRASHES_MAX)]
+    for worker in team.values():  # the worker may end before it commits the record
+        assert not await worker.dies()
+
+
+async def test_a_hang_of_one_stage_refuses_nothing_in_another(topic: Topic) -> None:
+    recorder, observer = (
+        SharedDeaths(stage=stage, log_client=cast(Log, topic), send=topic.send, now=lambda: NOW)
+        for stage in ("recorder", "observer")
+    )
+    for _ in range(CRASHES_MAX):
+        await recorder.add(HERE, f"{HUNG} 30 s in one step", own=1)
+    assert await observer.hung() == {}
+    assert await observer.add(HERE, f"{HUNG} 30 s in one step", own=1) == CRASHES_MAX + 1
+    assert await observer.hung() == await recorder.hung() == {HERE: CRASHES_MAX + 1}
 
 
 @pytest.mark.parametrize("failure", [Transient("broker", "away"), None])
