@@ -19,6 +19,7 @@ from memstream.memory.upkeep.gist import archive_row
 from memstream.schemas import ids
 from memstream.schemas.commands import Command, CommandResult, SessionRef
 from memstream.schemas.episodes import StoredEpisode
+from memstream.schemas.parking import UnreadDeleted
 from memstream.schemas.topics import (
     COMMANDS,
     COMMANDS_SESSION,
@@ -26,9 +27,11 @@ from memstream.schemas.topics import (
     FACTS,
     FACTS_UPDATED,
     OBSERVATIONS,
+    PARKED,
     RESULTS,
     TURNS,
 )
+from memstream.streams.engine.unread import UNREAD
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Log, Position, Record
 from memstream.verification import Expected, HistoryScope, read_history, verify
@@ -711,6 +714,16 @@ async def test_records_that_retention_deleted_before_a_stage_read_them(dump: Dum
     at, starts = dump.committed["memory-observer", TURNS.name], dump.starts[TURNS.name]
     at[0], starts[0] = 0, 2
     assert "retention deleted 2 records that observer had not read" in await shown(dump, "I8")
+
+
+async def test_records_that_a_stage_passed_over_are_a_note(dump: Dump) -> None:
+    for stage in ("observer", "recorder"):
+        note = UnreadDeleted(stage=stage, topic=TURNS.name, partition=0, first=3, until=5, at=datetime.now(UTC))
+        dump.append(Record(Position(PARKED.name, 0, 0), UNREAD + stage.encode(), note.to_bytes()))
+    verdict = (await dump.verdicts(stages=frozenset(("observer",))))["I8"]
+    assert verdict.ok
+    (said,) = verdict.notes
+    assert "observer passed over 2 offsets from memory.turns/0@3 on" in said
 
 
 async def test_a_topic_that_grows_while_it_is_read(dump: Dump) -> None:
