@@ -32,8 +32,11 @@ ABOUT_A_RECORD = frozenset(
         "windows_not_embedded",
         "turn_deferred",
         "lease_lost",
+        "not_ready",
+        "ready_again",
     )
 )
+"""Events of one record, and changes of a part's state, which their sender limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class RatePolicy:
     warnings: int = 1
     """Maximum number of warnings, from memstream or a library."""
     records: int = 20
-    """Maximum number of lines about single records."""
+    """Maximum number of lines about single records and states."""
     kinds: int = 1_000
     """Maximum number of open windows. A further kind ends the oldest window."""
 

@@ -4,6 +4,7 @@ this code."""
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -81,6 +82,7 @@ PROBE_TEXT = PROBE_TENANT = "memstream"
 """Text and tenant of one embedding at the start. It checks the embedder and determines its dimension."""
 CHECK_EVERY = 1.0
 """Seconds between two checks of readiness for log lines."""
+NUMBER = re.compile(r"\d+")
 START_SECONDS = 15.0
 """Seconds after the start in which a part that has never been ready is not logged."""
 
@@ -179,23 +181,25 @@ class Stages:
 
 
 async def log_changes(readiness: Readiness) -> None:
-    """Log each part that stops being ready, with the reason, and each part that is ready again.
+    """Log each part that stops being ready and each other reason, and each part that is ready again.
 
-    In the first START_SECONDS, a part that has never been ready is not logged.
+    Reasons that differ only in a number are the same. In the first START_SECONDS, a part that has never been ready is
+    not logged.
     """
-    logged: dict[str, bool] = {}
-    """Last logged state of each part."""
+    logged: dict[str, str] = {}
+    """Last reason of each part without its numbers, and "" for a part that is ready."""
     began = time.monotonic()
     while True:
         starting = time.monotonic() - began < START_SECONDS
         for part, (ready, why) in readiness().items():
-            if ready:
-                if logged.get(part) is False:
-                    log.warning("ready_again", stage=part)
-                logged[part] = True
-            elif logged.get(part, not starting):
-                logged[part] = False
+            before, reason = logged.get(part), "" if ready else NUMBER.sub("", why)
+            if ready and before:
+                log.warning("ready_again", stage=part)
+            elif not ready and reason != before and (before is not None or not starting):
                 log.warning("not_ready", stage=part, why=why)
+            elif not ready:
+                continue
+            logged[part] = reason
         await asyncio.sleep(CHECK_EVERY)
 
 

@@ -46,3 +46,15 @@ async def test_a_start_that_lasts_is_told(parts: dict[str, tuple[bool, str]], mo
         await looks()
         telling.cancel()
     assert [(line["event"], line["stage"], line["why"]) for line in told] == [("not_ready", "observer", "waiting")]
+
+
+async def test_another_reason_is_logged_and_another_number_is_not(parts: dict[str, tuple[bool, str]]) -> None:
+    reasons = ["no answer for 4 s", "no answer for 5 s", "no answer for 6 s: it refuses the user recorder"]
+    with capture_logs() as logged:
+        logging = asyncio.create_task(worker.log_changes(lambda: parts))
+        await looks()
+        for why in reasons:
+            parts["qdrant"] = (False, why)
+            await looks()
+        logging.cancel()
+    assert [(line["event"], line["why"]) for line in logged] == [("not_ready", reasons[0]), ("not_ready", reasons[2])]
