@@ -115,6 +115,11 @@ class EditRoute:
         return self.path.partition("{")[2].partition("}")[0]
 
     @property
+    def has_given_id(self) -> bool:
+        """True when a producer chose the id in the path. It may be long and have slashes."""
+        return self.parameter == "turn_id"
+
+    @property
     def gives_list(self) -> bool:
         """True when the argument from the path is a list of ids."""
         return self.path_field.endswith("_ids")

@@ -34,7 +34,7 @@ from .edit_routes import (
 )
 from .limits import Limits
 from .openapi import body_of
-from .owner_params import one_of, session_of
+from .owner_params import SESSION_HEADER_MAX, one_of, session_of
 from .problems import Problem, field_errors, invalid, invalid_field, not_found
 from .request_body import decode_model, read_body
 from .shares import SharedPool, party_of
@@ -63,7 +63,7 @@ def router(
     writer = caller_with(credentials, "memory:write")
     for route in EDIT_ROUTES:
         routes.add_api_route(
-            route.path,
+            route.path.replace("}", ":path}") if route.has_given_id else route.path,
             _endpoint(edits, route, writer),
             methods=[route.method],
             tags=[route.tag],
@@ -82,6 +82,10 @@ def _endpoint(edits: EditSender, route: EditRoute, writer: Callable[..., Caller]
     allowed = Depends(writer)
 
     named = Path(alias=route.parameter, min_length=1, max_length=64)
+    if route.has_given_id:
+        named = Path(
+            alias=route.parameter, min_length=1, max_length=128, description="Percent-encoded, including slashes."
+        )
 
     async def on_record(request: Request, record_id: str = named, caller: Caller = allowed) -> JSONResponse:
         return await edits.answer(route, model, request, caller, record_id)
@@ -253,7 +257,7 @@ def _described(route: EditRoute) -> dict[str, Any]:
                 "in": "header",
                 "required": False,
                 "description": "The session, percent-encoded; used when the field is left out.",
-                "schema": {"type": "string", "maxLength": 128 * 12},
+                "schema": {"type": "string", "maxLength": SESSION_HEADER_MAX},
             }
         )
     if route.method != "DELETE":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Header, Path
@@ -122,18 +122,23 @@ class RecordQuery(OfTenant):
         return tenant_id
 
 
+SESSION_HEADER_MAX: Final = 128 * 12
+"""Maximum number of characters of X-Memstream-Session: a character of an id has at most four bytes, each `%XX`."""
 SessionHeader = Annotated[
     str | None,
     Header(
         alias="X-Memstream-Session",
         description="The session, percent-encoded; used if the parameter is omitted.",
-        max_length=128 * 12,
+        max_length=SESSION_HEADER_MAX,
     ),
 ]
 _ID: TypeAdapter[str] = TypeAdapter(GivenId)
 
 
 def session_of(parameter: str | None, header: str | None) -> str | None:
+    """Return the session. Raises Problem for a header that names none, or that is too long for a session."""
+    if header is not None and len(header) > SESSION_HEADER_MAX:
+        raise invalid_field("X-Memstream-Session", f"has more than {SESSION_HEADER_MAX} characters")
     if parameter is not None or header is None:
         return parameter
     try:

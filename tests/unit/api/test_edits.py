@@ -130,6 +130,8 @@ CASES: tuple[tuple[str, str, dict[str, Any], str, dict[str, Any]], ...] = (
     ("POST", "/v1/groups/detach", {"group_id": "team", "fact_ids": [OTHER]}, "groups.detach", {"fact_ids": [OTHER]}),
     ("DELETE", "/v1/turns/t1", {"session_id": "s1", "user_id": "u1", "reason": "no"}, "turn.retract",
      {"turn_id": "t1", "reason": "no"}),
+    ("DELETE", "/v1/turns/a%2Fb" + "c" * 125, {"session_id": "s1", "user_id": "u1"}, "turn.retract",
+     {"turn_id": "a/b" + "c" * 125}),
     ("DELETE", "/v1/sessions", {"session_id": "s1", "user_id": "u1", "reason": "no"}, "session.erase",
      {"reason": "no"}),
     ("POST", "/v1/groups/remove", {"group_id": "team"}, "groups.remove", {}),
@@ -246,3 +248,10 @@ async def test_the_header_names_the_session() -> None:
     status, _ = await ask(commands, "POST", "/v1/working/e1/pin", {"user_id": "u1"}, headers=headers)
     ((command, _),) = commands.asked
     assert (status, command.session and command.session.session_id) == (202, "s 9")
+
+
+async def test_a_header_that_is_too_long_is_refused_even_if_it_is_not_used() -> None:
+    commands, headers = NoCommands(), {"X-Memstream-Session": "s" * 1537}
+    body = {"user_id": "u1", "session_id": "s1"}
+    status, answer = await ask(commands, "POST", "/v1/working/e1/pin", body, headers=headers)
+    assert (status, answer["errors"][0]["field"], commands.asked) == (422, "X-Memstream-Session", [])
