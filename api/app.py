@@ -62,6 +62,7 @@ from . import (
 )
 from .admission import Admission, HttpMetrics
 from .console import router as console
+from .console.figures import ReadOldest
 from .console.frame import Frame
 from .console.pages import ConsolePages
 from .console.sign_in import CookieSignIn
@@ -114,6 +115,7 @@ class Services:
     fact_tracer: FactTracer
     turn_tracer: TurnTracer
     stage_lags: ReadLags
+    oldest_unread: ReadOldest
     verbatim_reader: VerbatimReader
     exporter: MemoryExporter
     importer: MemoryImporter
@@ -299,7 +301,9 @@ def create_app(
             fact_tracer=services.fact_tracer,
             turn_tracer=services.turn_tracer,
             lags=services.stage_lags,
+            oldest=services.oldest_unread,
             readiness=services.readiness,
+            registry=services.registry,
             recall=services.recall,
             contexts=services.contexts,
             limit=services.recall_limit,

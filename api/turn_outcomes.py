@@ -72,7 +72,7 @@ class TurnProgress(_Answer):
     turn_id: str
     stage: TurnStage
     why: str | None
-    """For a turn that is not observed: the reason as a sentence."""
+    """The reason as a sentence, for a turn that is not observed, or in which the observer found no statement."""
     messages: list[StoredMessage]
     statements: list[StatementAnswer]
     unlisted: int

@@ -24,7 +24,7 @@ from ..schemas.base import Contract
 from ..schemas.collections import FACTS, TURNS
 from ..schemas.errors import Transient
 from ..schemas.facts import Fact, FactUpdated
-from ..schemas.observations import AppliedPolicy, Observation, Observed, OverCap, TurnCut
+from ..schemas.observations import AppliedPolicy, Observation, Observed, OverCap, TokenUsage, TurnCut
 from ..schemas.topics import FACTS as FACTS_TOPIC
 from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS
 from ..schemas.turns import Sensitivity, up_to
@@ -80,6 +80,8 @@ class SourceTurn:
     """The part of the turn that the model did not see."""
     over_cap: OverCap | None = None
     """Statements of the turn that a cap dropped."""
+    usage: TokenUsage | None = None
+    """Tokens of the model call. Only the first turn of a call has them."""
 
     @property
     def boosted(self) -> bool:
@@ -248,6 +250,7 @@ class FactTracer:
                             cause.applied,
                             cause.cut,
                             cause.over_cap,
+                            cause.usage,
                         )
             return whole()
 

@@ -35,7 +35,9 @@ from ..schemas.working_set import StoredMessage
 from ..streams.log.port import Log, Position, Record
 from .bounded_log_reads import BoundedLogReads, FormerCounts, LogPolicy
 from .deadline import UnansweredPart
-from .record_reader import LoggedTurn, Sees, sees_all
+from .record_filters import RecordSelection
+from .record_reader import LoggedTurn, RecordReader, Sees, sees_all
+from .silent_turns import EARLIER, is_by_rules, is_silent, texts_of_user, why_silent
 from .statement_outcomes import StatementOutcome, TurnFacts, statement_outcomes
 
 C = TypeVar("C", bound=Contract)
@@ -77,7 +79,7 @@ class TurnOutcome:
     """The observations that the caller may see."""
     stage: TurnStage = "unknown"
     why: str | None = None
-    """For a turn that is not observed: the reason as a sentence."""
+    """The reason as a sentence, for a turn that is not observed, or in which the observer found no statement."""
     statements: tuple[StatementOutcome, ...] = ()
 
     @property
@@ -128,6 +130,7 @@ class TurnTracer:
         self._deployment = deployment
         self._policies = TurnPolicies(deployment)
         self._former = FormerCounts(log)
+        self._reading = RecordReader(store=store)
 
     async def trace(self, ref: TurnRef) -> TurnOutcomes:
         """Return the outcomes of the turns. A turn without stored messages is found only when `ref` names its user,
@@ -230,6 +233,10 @@ class TurnTracer:
             return TurnOutcome(*place, ref.turn_id, shown, None, stage=stage, why=why)
         observed = seen.observed
         reflected = await progress.is_committed("reflector", seen.record.position) is True
+        why = None
+        if is_silent(observed):
+            earlier = await self._earlier(ref, place, shown) if is_by_rules(observed) else []
+            why = why_silent(observed, shown, earlier)
         return TurnOutcome(
             *place,
             ref.turn_id,
@@ -237,6 +244,7 @@ class TurnTracer:
             observed,
             tuple(each for each in observed.observations if ref.may_show(each.sensitivity)),
             "reflected" if reflected else "observed",
+            why,
             statements=statement_outcomes(
                 observed,
                 facts,
@@ -245,6 +253,21 @@ class TurnTracer:
                 ceiling=ref.ceiling,
             ),
         )
+
+    async def _earlier(self, ref: TurnRef, place: tuple[str, str], said: Sequence[StoredMessage]) -> list[str]:
+        """Return what the user said in the session before a turn, oldest first, as far as the caller may see it."""
+        if not said:
+            return []
+        user_id, session_id = place
+        before = RecordSelection(
+            ref.tenant_id,
+            user_id=user_id,
+            session_id=session_id,
+            ceiling=ref.ceiling,
+            said_before=min(each.occurred_at for each in said),
+        )
+        turns = (await self._reading.log(before, limit=EARLIER)).items
+        return [text for turn in reversed(turns) for text in texts_of_user(turn.messages)]
 
     async def _taken_back(
         self, ref: TurnRef, places: Sequence[tuple[str, str]]

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from ...recall.profile import ProfileReader
 from ...recall.provenance import FactTracer, ProvenanceChain
 from ...recall.record_reader import RecordReader
-from ...schemas.facts import Fact, FactUpdated
-from ...schemas.observations import Observation
+from ...schemas.facts import Fact, FactState, FactUpdated, Zone
+from ...schemas.observations import Observation, TokenUsage
 from ...schemas.turns import SENSITIVITIES
 from ...schemas.working_set import StoredMessage
 from ...streams.log.fanout import TopicFanout
@@ -57,6 +57,26 @@ _RIGHTS: Final[Mapping[Action, tuple[Scope, Sequence[str]]]] = {
 """Scope that an action needs, and the states of the facts to which the page offers it. The stage decides."""
 
 
+ENDED: Final = ("superseded", "invalidated", "expired", "forgotten")
+"""States of facts that memory does not believe any more."""
+MEANINGS: Final[Mapping[FactState, str]] = {
+    "active": "Memory believes this.",
+    "pending": "Memory does not believe this yet.",
+    "quarantined": "Memory does not believe this: it is an instruction to the assistant, and waits for a person.",
+    "superseded": "Memory believed this. It was true, and is over.",
+    "invalidated": "Memory believed this. It was never true.",
+    "expired": "Memory believed this. Its time is over.",
+    "forgotten": "Memory has forgotten this: no read returns it.",
+}
+
+ZONES: Final[Mapping[Zone, str]] = {
+    "HOT": "almost the same",
+    "NEAR-DUP": "very near",
+    "CONFLICT-CHECK": "near",
+    "COLD": "not near",
+}
+
+
 class FactPageQuery(FactQuery, Noticed):
     """Query of the screen Fact."""
 
@@ -71,6 +91,8 @@ class Version:
 
     event: FactUpdated
     other: Fact | None
+    usage: TokenUsage | None
+    """Tokens of the model call that observed it. Only the first turn of a call has them."""
 
     @property
     def wording_before(self) -> str | None:
@@ -89,6 +111,8 @@ class TurnEvidence:
     messages: Sequence[tuple[StoredMessage, Sequence[TextPiece]]]
     observations: Sequence[Observation]
     gone: bool
+    ends: bool
+    """True for a turn that only ended the fact."""
 
 
 def router(
@@ -149,6 +173,7 @@ def router(
         chain = await fact_tracer.trace(ref)
         if chain is None:
             raise not_found(f"there is no fact {fact_id} here, or it may not be read")
+        sources = _sources(chain)
         others = await record_reader.facts_by_id(ref.tenant_id, _named(chain), sees=caller.sees, ceiling=query.ceiling)
         return pages.page(
             request,
@@ -161,7 +186,12 @@ def router(
             query=query,
             ceiling=query.ceiling,
             versions=_versions(chain, others),
-            sources=_sources(chain),
+            sources=[each for each in sources if not each.ends],
+            endings=[each for each in sources if each.ends],
+            ended_by=_ended_by(chain),
+            meaning=MEANINGS[chain.fact.state],
+            zones=ZONES,
+            has_ended=chain.fact.state in ENDED,
             others=others,
             actions=_offered(caller, chain.fact),
             commands=as_commands(
@@ -200,10 +230,31 @@ def _named(chain: ProvenanceChain) -> list[str]:
 
 def _versions(chain: ProvenanceChain, others: Mapping[str, Fact]) -> list[Version]:
     """Return the changes, newest first."""
+    usage = {each.observation.observation_id: each.usage for each in chain.observations}
     return [
-        Version(event, None if event.decision is None else others.get(event.decision.other_fact_id or ""))
+        Version(
+            event,
+            None if event.decision is None else others.get(event.decision.other_fact_id or ""),
+            next((usage[each] for each in event.cause.observation_ids if usage.get(each) is not None), None),
+        )
         for event in reversed(chain.events)
     ]
+
+
+def _ended_by(chain: ProvenanceChain) -> FactUpdated | None:
+    """Return the change that ended the fact; None while the fact is open, and when the log no longer has it."""
+    if chain.fact.state not in ENDED:
+        return None
+    return next((each for each in reversed(chain.events) if each.fact.state in ENDED), None)
+
+
+def _only_ending(chain: ProvenanceChain) -> frozenset[str]:
+    """Return the observations that only ended the fact."""
+    backed = {each.observation_id for each in chain.fact.evidence}
+    ending: set[str] = set()
+    for event in chain.events:
+        (ending if event.fact.state in ENDED else backed).update(event.cause.observation_ids)
+    return frozenset(ending - backed)
 
 
 def _sources(chain: ProvenanceChain) -> list[TurnEvidence]:
@@ -223,7 +274,8 @@ def _sources(chain: ProvenanceChain) -> list[TurnEvidence]:
     for message in chain.turns:
         messages.setdefault((message.session_id, message.turn_id), []).append(message)
         users.setdefault((message.session_id, message.turn_id), message.user_id)
-    gone = frozenset(chain.turns_gone)
+    gone, ending = frozenset(chain.turns_gone), _only_ending(chain)
+    backed = {(each.session_id, each.turn_id) for each in chain.fact.evidence}
     return [
         TurnEvidence(
             *key,
@@ -231,6 +283,7 @@ def _sources(chain: ProvenanceChain) -> list[TurnEvidence]:
             [(each, pieces_with(each.content, quotes.get(key, ()))) for each in messages.get(key, ())],
             observations.get(key, ()),
             key in gone,
+            key not in backed and all(each.observation_id in ending for each in observations.get(key, ())),
         )
         for key in dict.fromkeys((*messages, *observations, *chain.turns_gone))
     ]

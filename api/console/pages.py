@@ -16,7 +16,7 @@ from markupsafe import Markup
 from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import RedirectResponse, Response
 
-from ...memory.facts.reasons import sentence
+from ...memory.facts.reasons import decided, sentence
 from ...schemas.cloudevents import rfc3339
 from ..credentials import Caller, bearer_token
 from ..problems import URN, Problem, ProblemDetails, audit_denied, field_errors, invalid
@@ -65,7 +65,8 @@ class ConsolePages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters |= {"shown": shown, "time": time_of, "number": number, "reason": sentence}
+        self._templates.filters |= {"shown": shown, "time": time_of, "number": number}
+        self._templates.filters |= {"reason": sentence, "decided": decided}
 
     def page(
         self,

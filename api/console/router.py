@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Final
 
 from fastapi import APIRouter, Depends, Request
+from prometheus_client import CollectorRegistry
 from starlette.responses import RedirectResponse, Response
 
 from ...recall.context import ContextService
@@ -17,6 +18,7 @@ from ...recall.provenance import FactTracer
 from ...recall.record_reader import RecordReader
 from ...recall.service import RecallPort
 from ...recall.turn_trace import TurnTracer
+from ...streams.engine.metrics import OTHER_TENANTS
 from ...streams.log.fanout import TopicFanout
 from ..credentials import Caller, Credentials, caller_with, note_caller
 from ..dead_letters import DeadLetters
@@ -27,6 +29,7 @@ from ..reviews import FactReviews
 from ..updates import UpdateStreams
 from ..worker_health import Readiness
 from . import fact_pages, held_pages, lab_pages, letter_pages, live, trail_pages
+from .figures import ReadOldest, oldest_of, tenant_figures
 from .pages import FOLDER, ConsolePages, address, console_root
 from .sign_in import PATH, check_same_site, checked_token, forget, read_form, remember, return_path
 from .trail_pages import ReadLags, known_lags
@@ -46,7 +49,9 @@ def router(
     fact_tracer: FactTracer,
     turn_tracer: TurnTracer,
     lags: ReadLags,
+    oldest: ReadOldest,
     readiness: Readiness,
+    registry: CollectorRegistry,
     recall: RecallPort,
     contexts: ContextService,
     limit: LimitOf,
@@ -76,8 +81,11 @@ def router(
             "start.html",
             caller=caller,
             tenants=sorted(caller.tenants or ()),
+            figures=tenant_figures(registry, caller.tenants),
+            further=OTHER_TENANTS,
             parts=readiness(),
             lags=found,
+            oldest=await oldest_of(oldest, found),
             is_empty=bool(found) and not any(each.sent for each in found),
         )
 

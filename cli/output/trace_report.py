@@ -78,7 +78,7 @@ def show_turn(turn: TurnOutcome) -> None:
     if not turn.messages:
         _line("  ", "its text is not stored (not recorded yet, taken back, or older than session_log.retention_days)")
     say("\nwhat became of it")
-    if turn.why is not None:
+    if turn.why is not None and turn.observed is None:
         _line("  ", turn.why)
     for statement in turn.statements:
         _show_statement(statement)
@@ -86,7 +86,7 @@ def show_turn(turn: TurnOutcome) -> None:
         return
     cause = turn.observed.cause
     if not turn.statements:
-        _line("  ", "nothing: the model found no statement worth keeping")
+        _line("  ", f"nothing: {turn.why or 'no statement is listed'}")
     if turn.unlisted:
         _line("  ", f"and {turn.unlisted} refused statements that the record does not list")
     if cause.cut is not None:

@@ -47,7 +47,7 @@ from ...schemas.topics import STAGES, TURNS
 from ...streams.engine.metrics import Metrics
 from ...streams.log.fanout import TopicFanout
 from ...streams.log.port import Log
-from ...streams.log.stage_lag import stage_lags
+from ...streams.log.stage_lag import oldest_unread, stage_lags
 from ...streams.senders.turns import TurnSender
 from ...tools.audit_topic import AuditMetrics, AuditPublisher, AuditReader
 from ...tools.dead_letters.reader import DeadLetterReader
@@ -311,6 +311,7 @@ class HttpServer:
             fact_tracer=memory.fact_tracer,
             turn_tracer=memory.turn_tracer,
             stage_lags=lambda: stage_lags(self.parts.log),
+            oldest_unread=lambda stage: oldest_unread(self.parts.log, stage),
             verbatim_reader=memory.verbatim_reader,
             exporter=memory.exporter,
             importer=memory.importer,

@@ -31,6 +31,7 @@ def bare_app() -> FastAPI:
         fact_tracer=nothing,
         turn_tracer=nothing,
         stage_lags=nothing,
+        oldest_unread=nothing,
         verbatim_reader=nothing,
         exporter=nothing,
         importer=nothing,

@@ -25,8 +25,32 @@ SENTENCES: Final[Mapping[str, str]] = {
     Relation.APART.value: "no known fact is about the same thing",
     "new": "nothing similar was known",
 }
+DECIDED: Final[Mapping[str, str]] = {
+    "replaces": "the observer's model named the fact that the statement replaces",
+    "exact": "a known fact has the same text",
+    "zones": "the similarity to the nearest known facts",
+    "markers": "words such as “no longer”, “used to” or “might”",
+    "slots": "the slots and values of both statements",
+    "predicates": "the verbs and objects of both statements",
+    "admit": "no known fact contradicts the statement",
+    "detail": "one statement says more than the other",
+    "judge": "a model compared the two facts",
+    "proposal": "consolidation proposed the change",
+    "edit": "a person or a program changed the fact",
+    "review": "a person decided about the fact",
+    "quarantine": "the statement is an instruction to the assistant",
+    "retraction": "the user asked to forget it, or its turn was taken back",
+    "restored": "the fact that had replaced it was wrong",
+    "erase": "the user was erased",
+}
+"""Explanations of the stages that decide about a fact (`Decision.stage`)."""
 
 
 def sentence(reason: str) -> str:
     """Return the sentence for a reason. A reason that a person or a model wrote stays unchanged."""
     return SENTENCES.get(reason, reason)
+
+
+def decided(stage: str) -> str:
+    """Return the explanation of a deciding stage, or "" for a stage of a later version."""
+    return DECIDED.get(stage, "")

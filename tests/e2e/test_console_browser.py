@@ -288,7 +288,7 @@ def test_a_turn_that_was_not_learnt_says_why(page: Page, server: Memory) -> None
     server.said("weather", "What is the weather like?", user_id="ben")
     server.until(lambda: server.stages(["weather"], user_id="ben") == {"reflected"})
     page.goto("/console/trail?tenant_id=acme&user_id=ben")
-    expect(page.locator("article.turn")).to_contain_text("The observer found no statement in this turn")
+    expect(page.locator("article.turn")).to_contain_text("Nothing was learnt: the message is a question or a request.")
 
 
 @pytest.mark.parametrize("context", [{"timezone_id": "America/New_York"}], indirect=True)

@@ -87,7 +87,7 @@ def link_to(page: LexborHTMLParser, text: str) -> str:
 
 async def test_the_start_page_has_the_stages_at_the_end_of_the_log(console: httpx.AsyncClient) -> None:
     start = page_of(await console.get("/console"))
-    assert texts(start, "#stages tr") == [f"{name} 1 0 0" for name in ("recorder", "observer", "reflector",
+    assert texts(start, "#stages tr") == [f"{name} 1 0 – 0" for name in ("recorder", "observer", "reflector",
                                                                       "consolidation")]  # fmt: skip
     assert {part.split()[-1] for part in texts(start, "#parts li")} == {"ready"}
     assert words(start, ".who") == "eva"
@@ -113,10 +113,10 @@ async def test_the_trail_has_each_turn_with_its_outcome(pipeline: Pipeline, cons
     turns = texts(trail, "article.turn")
     assert [each.split()[:2] for each in turns] == [["t3", "reflected"], ["t2", "reflected"], ["t1", "reflected"]]
     weather, stripe, google = turns
-    assert "The observer found no statement in this turn" in weather
+    assert "Nothing was learnt: the model found nothing in it that lasts" in weather
     assert ("learnt Works at Stripe" in stripe, "closed Works at Google" in stripe) == (True, True)
     assert "closed Works at Google" in google
-    assert words(trail, "main > .meta").startswith("Lag now: recorder 0 records observer 0 records reflector 0 records")
+    assert words(trail, "#lag") == "All stages have read everything that was sent."
     assert trail.css_first("main").attributes["data-updates"], "the page is live"
     one = page_of(await console.get(link_to(trail, "t2")))
     assert words(one, ".said") == "Well, now I work at Stripe."

@@ -42,7 +42,7 @@ from memstream.schemas.commands import Command, CommandResult
 from memstream.schemas.errors import Transient
 from memstream.streams.log.fanout import TopicFanout
 from memstream.streams.log.port import Log, Position
-from memstream.streams.log.stage_lag import StageLag, stage_lags
+from memstream.streams.log.stage_lag import StageLag, oldest_unread, stage_lags
 from memstream.streams.senders.turns import TurnSender
 from memstream.tools.audit_topic import AuditReader
 from memstream.tools.dead_letters.reader import DeadLetterReader
@@ -227,6 +227,7 @@ def app_over(
         record_reader=reading,
         profiles=ProfileReader(store=backing, policies=TenantPolicies(MemoryPolicy())),
         fact_tracer=FactTracer(store=backing, log=client),
+        oldest_unread=more.pop("oldest_unread", None) or (lambda stage: oldest_unread(client, stage)),
         stage_lags=more.pop("stage_lags", None) or (lambda: stage_lags(client) if log is not None else no_lags()),
         turn_tracer=TurnTracer(store=backing, log=client, deployment=MemoryPolicy()),
         verbatim_reader=verbatim,
@@ -236,12 +237,11 @@ def app_over(
         importer=MemoryImporter(log=client, store=backing, commands=sender, now=utc_now, secrets=SecretFilter()),
         erasures=erasures or ErasureRuns(store=backing, log=client, now=utc_now),
         readiness=lambda: {"log": (ready, "" if ready else "it is away"), "qdrant": (False, "it is down")},
-        registry=CollectorRegistry(),
         audit_reader=AuditReader(client),
         letter_reader=DeadLetterReader(client),
         letter_redrives=LetterRedrives(client),
         secrets=SecretFilter(),
-        **more,
+        **({"registry": CollectorRegistry()} | more),
     )
     if limits is LIMITS and publication is None and more.keys() <= {"now", "recall_limit"}:
         return cast(FastAPI, SharedApp(shared_app(credentials), services))

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from memstream.memory.facts.relations import Relation
 from memstream.schemas.commands import Command, CommandResult, ResultError
 from memstream.schemas.facts import Decision, FactCause, StoredFact
+from memstream.schemas.observations import ObservedBy, TokenUsage
 from tests.support.console_pages import HOSTILE, called, page_of, shape, words
 from tests.support.console_world import ConsoleWorld, Run
 from tests.support.stored_memory import NOW
@@ -38,6 +40,7 @@ def test_a_fact_shows_why_it_is_believed(run: Run, world: ConsoleWorld) -> None:
             supersedes=google.fact_id,
             event={"decision": Decision(stage="replaces", similarity=0.83, zone="CONFLICT-CHECK",
                                         other_fact_id=google.fact_id), "reason": "another value"},
+            record={"cause": ObservedBy(model="m", usage=TokenUsage(calls=1, input_tokens=812, output_tokens=64))},
         )
     )  # fmt: skip
     newer = stripe.model_copy(update={"version": 2, "content": "Works at Stripe in Berlin"})
@@ -57,12 +60,40 @@ def test_a_fact_shows_why_it_is_believed(run: Run, world: ConsoleWorld) -> None:
     assert "before: Works at Stripe" in newest_text
     assert "00000000-0000-4000-8000-000000000001 by cli:ana" in newest_text
     assert "she told support" in newest_text
-    assert "decided by replaces , compared with Works at Google , similarity 0.83 , zone CONFLICT-CHECK" in oldest_text
+    assert "decided by replaces : the observer's model named the fact that the statement replaces" in oldest_text
+    assert "compared with Works at Google , similarity 0.83 (near, zone CONFLICT-CHECK)" in oldest_text
+    assert "Tokens 812 in, 64 out" in oldest_text
+    assert "Tokens" not in newest_text
     assert "small-model" in oldest_text
     assert "observe/v2:sha256abc" in oldest_text
     compared = oldest.css_first(".decision a").attributes["href"]
     other = page_of(run(read(world, str(compared))))
     assert other.css_first("h1").text() == "Works at Google"
+
+
+def test_the_turn_that_ended_a_fact_is_no_reason_for_it(run: Run, world: ConsoleWorld) -> None:
+    google = run(world.learnt("Works at Google", turn="first", user="ended"))
+    stripe = run(world.learnt("Works at Stripe", turn="second", user="ended"))
+    said = stripe.evidence[0].observation_id
+    closed = google.model_copy(update={"version": 2, "state": "superseded", "superseded_by": stripe.fact_id})
+    cause = FactCause(turn_ids=("second",), observation_ids=(said,))
+    run(world.changed(closed, google.public(), action="superseded", cause=cause, reason=Relation.OTHER.value))
+    run(world.past.put(closed))
+    page = page_of(run(read(world, path_of(closed))))
+    assert words(page, "#why h2") == "Why memory believed it"
+    assert [mark.text() for mark in page.css("#why mark")] == ["Works at Google"]
+    assert [mark.text() for mark in page.css("#end mark")] == ["Works at Stripe"]
+    assert "another value was said, and only one value is true at a time : Works at Stripe" in words(page, "#end")
+    for kept in (google, stripe):
+        run(world.past.put(kept.model_copy(update={"version": 3})))
+        assert page_of(run(read(world, path_of(kept)))).css_first("#why mark").text() == kept.content
+
+
+def test_a_corrected_fact_was_never_true(run: Run, world: ConsoleWorld) -> None:
+    berlin = run(world.learnt("Lives in Berlin", user="corrected", state="invalidated"))
+    page = page_of(run(read(world, path_of(berlin))))
+    assert "It was never true." in words(page, "h1 ~ p:not(.meta)")
+    assert "True in the world never Known to memory" in words(page)
 
 
 def test_a_list_leads_to_each_fact(run: Run, world: ConsoleWorld) -> None:

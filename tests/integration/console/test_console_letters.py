@@ -79,14 +79,15 @@ def test_the_list_shows_each_letter_and_leads_to_its_turn(run: Run, world: Conso
         for part in ("refused_by_model", "observer", "user shown", "3 attempts", f"{DLQ}/0@")
     )
     links = [str(each.attributes["href"]) for each in row.css("a")]
-    assert links[0].startswith("/console/turns/t%202?tenant_id=acme&user_id=shown&session_id=s1")
+    assert links[0].startswith("/console/trail?tenant_id=acme&user_id=shown")
+    assert links[1].startswith("/console/turns/t%202?tenant_id=acme&user_id=shown&session_id=s1")
     rest = page_of(run(visit(world, str(page.css_first("p a.button").attributes["href"]))))
     assert [each.text() for each in rest.css("#letters .statement")] == ["reason 0"]
     assert rest.css_first("#parked") is None
     parked = page_of(run(read(world, user_id="shown")))
     assert "the store refuses it" in words(parked, "#parked")
     assert "reason=parked" in str(parked.css_first("#parked a").attributes["href"])
-    one = page_of(run(visit(world, links[1])))
+    one = page_of(run(visit(world, links[2])))
     assert "reason 2" in words(one, "h1")
     assert "I work at Stripe" not in words(one)
 

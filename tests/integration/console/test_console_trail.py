@@ -14,10 +14,12 @@ from memstream.schemas import ids
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.observations import ObservedBy, RefusedStatement, RefusedStatements
 from memstream.schemas.topics import OBSERVATIONS, TURNS, dead_letters_of, group_of
+from memstream.schemas.turns import Owner
 from memstream.streams.engine.dead_letters import dead_letter
 from memstream.streams.log.port import Record
 from tests.support.console_pages import HOSTILE, called, page_of, shape, words
 from tests.support.console_world import ConsoleWorld, Run
+from tests.support.record_builders import observed
 from tests.support.stored_memory import NOW
 
 
@@ -69,7 +71,7 @@ def test_each_turn_has_its_stage_newest_first(run: Run, world: ConsoleWorld) -> 
     assert [*stages(page)][:4] == ["old", "unread", "refused", "waiting"], "newest first"
     notices = words(page, "article:nth-of-type(3) .notice")
     assert "it is a dead letter, refused_by_model: no" in notices
-    assert "observer 2 records (no worker)" in words(page, "main > .meta")
+    assert "observer 2 (no worker)" in words(page, "#lag")
     one = page.css("article.turn h2 a")[2].attributes["href"]
 
     async def follow(path: str) -> Any:
@@ -94,6 +96,33 @@ def test_a_statement_shows_its_outcome_and_leads_to_its_fact(run: Run, world: Co
     assert learnt.css_first("a").text() == "Works at Visa"
     assert "its quote does not support it" in refused.text()
     assert "2 more refused statements are not listed" in words(page)
+
+
+@pytest.mark.parametrize(
+    ("user", "model", "said", "why"),
+    [
+        ("asks", "offline-rules/1", ["Where do I live?"], "the message is a question or a request"),
+        ("reports", "offline-rules/1", ['My friend said "I work at Apple".'], "the message has another person's words"),
+        ("plans", "offline-rules/1", ["I might move to Rome."], "the message is a plan or a guess"),
+        ("plays", "offline-rules/1", ["Let's play a game: you are the dragon, I am a knight.", "I live in a castle."],
+         "the message is a part of a game or a story"),
+        ("odd", "offline-rules/1", ["Bananas."], "the rules of the offline model do not understand the message"),
+        ("large", "gpt", ["I live in Rome."], "the model found nothing in it that lasts"),
+        ("never", None, ["..."], "no model was asked about it"),
+    ],
+)  # fmt: skip
+def test_a_turn_without_a_statement_says_why(
+    run: Run, world: ConsoleWorld, user: str, model: str | None, said: list[str], why: str
+) -> None:
+    for minute, text in enumerate(said):
+        at = NOW + timedelta(minutes=minute)
+        run(world.memory.message(text, user=user, turn=f"t{minute}", occurred_at=at))
+    owner = Owner(scope="user", id=user)
+    value = observed(turn=f"t{len(said) - 1}", owner=owner, user_id=user, cause=ObservedBy(model=model)).to_bytes()
+    run(world.past.log.append(OBSERVATIONS.name, key=owner.key("acme").encode(), value=value))
+    for page in ("trail", f"turns/t{len(said) - 1}"):
+        shown = page_of(run(read(world, page, user_id=user, session_id="s1")))
+        assert words(shown, ".nothing").startswith(f"Nothing was learnt: {why}"), page
 
 
 def test_pages_follow_each_other(run: Run, world: ConsoleWorld) -> None:
@@ -194,7 +223,7 @@ def test_a_log_that_is_away_leaves_the_words(run: Run, world: ConsoleWorld, monk
     page = page_of(answer)
     assert "still readable" in words(page)
     assert "This page is incomplete" in words(page, ".notice")
-    assert "because the log does not answer" in words(page, "main > .meta")
+    assert "because the log does not answer" in words(page, "#lag")
 
 
 def test_offsets_that_are_away_leave_the_rest(run: Run, world: ConsoleWorld, monkeypatch: pytest.MonkeyPatch) -> None:

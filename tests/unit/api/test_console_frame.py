@@ -10,11 +10,13 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
 
 from memstream.api.app import Publication
 from memstream.api.console.sign_in import COOKIE, FORM_MAX, TOKEN_MAX, return_path
 from memstream.api.credentials import Credentials
 from memstream.schemas.errors import Transient
+from memstream.streams.engine.metrics import Metrics
 from memstream.streams.log.stage_lag import StageLag
 from tests.support.api_server import app_over, bearer, called, entry
 from tests.support.console_pages import page_of, words
@@ -203,20 +205,42 @@ async def test_the_start_page_shows_the_stages_and_the_first_steps(app: FastAPI)
     def lags(*, sent: int) -> list[StageLag]:
         return [StageLag("recorder", 0, 7, 2, sent), StageLag("observer", 3, 0, 0, sent)]
 
+    async def oldest(stage: str) -> datetime | None:
+        assert stage == "recorder", "the observer has no lag"
+        return NOW
+
     for sent, first_steps in ((0, True), (9, False)):
 
         async def read(sent: int = sent) -> list[StageLag]:
             return lags(sent=sent)
 
-        made = app_over(credentials=Credentials((READER,)), stage_lags=read)
+        made = app_over(credentials=Credentials((READER,)), stage_lags=read, oldest_unread=oldest)
         async with called(made, token="mst_reader") as client:
             page = page_of(await client.get("/console"))
         rows = [" ".join(row.text(separator=" ").split()) for row in page.css("#stages tr")]
-        assert rows == ["recorder no worker: memstream worker 0 7 2", "observer 3 0 0"]
+        assert rows == [
+            "recorder no worker: memstream worker 0 7 2026-11-20 00:00:00 UTC 2",
+            "observer 3 0 – 0",
+        ]
         assert (page.css_first("#first-steps") is not None) is first_steps
         assert "it is down" in words(page, "#parts")
         quarantine = page.css_first(".hint a").attributes["href"]
         assert quarantine == "/console/facts?tenant_id=acme&state=quarantined"
+
+
+async def test_the_start_page_shows_only_tenants_of_the_credential() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    for tenant in ("acme", "rival"):
+        metrics.waiting_turns.labels(tenant).inc(3)
+        metrics.model_calls.labels(tenant, "observations", "gpt").inc(2)
+        for direction in ("input", "output"):
+            metrics.model_tokens.labels(tenant, "observations", "gpt", direction).inc(50)
+    for tokens, rows in (((READER,), ["acme 3 2 100"]), (None, ["acme 3 2 100", "rival 3 2 100"])):
+        made = app_over(credentials=Credentials(tokens), registry=registry)
+        async with called(made, token=None if tokens is None else "mst_reader") as client:
+            page = page_of(await client.get("/console"))
+        assert [" ".join(row.text(separator=" ").split()) for row in page.css("#tenants tr")] == rows
 
 
 async def test_a_start_page_without_the_log_says_so(app: FastAPI) -> None:
