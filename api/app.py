@@ -20,6 +20,7 @@ from ..recall.context import ContextService
 from ..recall.export.exporter import MemoryExporter
 from ..recall.profile import ProfileReader
 from ..recall.provenance import FactTracer
+from ..recall.recall_reports import RecallReports
 from ..recall.record_reader import RecordReader
 from ..recall.service import RecallPort
 from ..recall.turn_trace import TurnTracer
@@ -113,6 +114,7 @@ class Services:
     record_reader: RecordReader
     profiles: ProfileReader
     fact_tracer: FactTracer
+    recall_reports: RecallReports
     turn_tracer: TurnTracer
     stage_lags: ReadLags
     oldest_unread: ReadOldest
@@ -299,6 +301,7 @@ def create_app(
             record_reader=services.record_reader,
             profiles=services.profiles,
             fact_tracer=services.fact_tracer,
+            recall_reports=services.recall_reports,
             turn_tracer=services.turn_tracer,
             lags=services.stage_lags,
             oldest=services.oldest_unread,

@@ -89,6 +89,7 @@ class ContextQuery(MemoryQuery):
                 category=self.category,
                 conditions=conditions,
                 slots=slots,
+                asked_by=about.asked_by,
             )
         )
 

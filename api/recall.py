@@ -50,6 +50,8 @@ class About:
     session: ReadSession | None
     user_id: str | None
     """User of the request, if it names one."""
+    asked_by: str
+    """Name of the caller."""
 
 
 class MemoryQuery(Whose):
@@ -109,9 +111,9 @@ class MemoryQuery(Whose):
         user = owner.id if owner.scope == "user" else self.given_user
         session = session_of(one_of("session_id", self.session_id, "session", self.session), header)
         if session is None:
-            return About(tenant_id, owner, None, user)
+            return About(tenant_id, owner, None, user, caller.name)
         user = caller.user(user)
-        return About(tenant_id, owner, ReadSession(user, session), user)
+        return About(tenant_id, owner, ReadSession(user, session), user, caller.name)
 
 
 class RecallFields(MemoryQuery):
@@ -155,6 +157,7 @@ class RecallFields(MemoryQuery):
                 known_at=self.known_at,
                 min_score=self.min_score,
                 mood=self.mood,
+                asked_by=about.asked_by,
             )
         )
 

@@ -106,6 +106,8 @@ class ContextRequest:
     session: ReadSession | None = None
     """The session whose working set is shown, or None for no working set."""
     groups: tuple[str, ...] = ()
+    asked_by: str = ""
+    """The name of the caller, as in `RecallRequest`."""
     cue: str | None = None
     """The topic of the prompt, or None to show the most important memories."""
     max_tokens: int = TOKENS_DEFAULT
@@ -173,6 +175,7 @@ class ContextRequest:
             settled=True,
             profile=self.profile,
             explain=self.explain,
+            asked_by=self.asked_by,
         )
 
     def profile_request(self) -> ProfileRequest:

@@ -54,6 +54,8 @@ class AnsweredRecall:
     cue: str | None
     items: Sequence[tuple[Tier, str]]
     at: datetime
+    asked_by: str = ""
+    """The name of the caller; empty when unknown."""
 
 
 class RecallPublisher(Protocol):
@@ -85,7 +87,7 @@ class PublishingRecall:
 
 def answered(request: RecallRequest, items: Iterable[RecalledMemory], at: datetime) -> AnsweredRecall:
     named = tuple((each.item.tier, each.item.id) for each in items)
-    return AnsweredRecall(request.tenant_id, request.owners, request.search_text, named, at)
+    return AnsweredRecall(request.tenant_id, request.owners, request.search_text, named, at, request.asked_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ def records_of(answered: AnsweredRecall) -> list[RecallReport]:
             at=answered.at,
             cue_hash=cue_hash,
             items=items,
+            asked_by=answered.asked_by[:128],
         )
         for owner in answered.owners
     ]

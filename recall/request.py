@@ -70,6 +70,8 @@ class RecallRequest:
     publishes no recall event."""
     profile: RankingProfile | None = None
     """The ranking profile instead of the policy's, for a person who compares profiles. None means the policy's."""
+    asked_by: str = ""
+    """The name of the caller, for the report of the answer; empty when unknown."""
     shared_facts: tuple[str, ...] = ()
     """Ids of single facts of other owners that groups share with the owner."""
 

@@ -18,6 +18,7 @@ from .topics import (
     OBSERVATIONS,
     PARKED,
     POLICIES,
+    RECALLED,
     RESULTS,
     STAGES,
     TOPICS,
@@ -90,8 +91,9 @@ CLIENT_ROLES: Final[dict[str, tuple[str, ...]]] = {
 """The names of readers and writers in the catalogue, by role."""
 SERVED: Final = ("chat services", "tools", "recall", "anyone", "audited programs", "auditors")
 """The names of `memstream serve` in the catalogue."""
-TRACED: Final[tuple[Topic, ...]] = (TURNS, dead_letters_of(TURNS), OBSERVATIONS)
-"""Additional topics that `memstream serve` reads, to show the origin of a fact and what became of a turn."""
+TRACED: Final[tuple[Topic, ...]] = (TURNS, dead_letters_of(TURNS), OBSERVATIONS, RECALLED)
+"""Additional topics that `memstream serve` reads, to show the origin of a fact, who recalled it, and what became of a
+turn."""
 GROUPS: Final = tuple(map(group_of, STAGES))
 CHANGELOGS: Final = tuple(topic for stage in STAGES if (topic := changelog_of(stage)) is not None)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from .base import Contract, GivenId, Hash, Instant, OurId, Subject, Unit
+from .base import Contract, GivenId, Hash, Instant, IssuedBy, OurId, Subject, Unit
 from .observations import Category
 from .turns import TURN_MAX_BYTES, Owner
 
@@ -56,3 +56,6 @@ class RecallReport(Contract):
     cue_hash: Hash | None = None
     items: Annotated[tuple[RecalledRef, ...], Field(min_length=1, max_length=RECALLED_MAX)]
     kind: RecallReportKind = "recalled"
+    asked_by: IssuedBy = ""
+    """The caller: the name of a token, `oidc:<subject>`, or `anyone` without tokens. Empty when unknown, and in reports
+    of earlier versions."""

@@ -203,6 +203,7 @@ class MemoryServer:
                 session=None if identity.session_id is None else ReadSession(identity.user_id, identity.session_id),
                 cue=cue,
                 ceiling=identity.ceiling,
+                asked_by=identity.caller,
             )
             made = await self.contexts.context(request, now=self.now())
         except ValueError as error:

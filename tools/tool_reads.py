@@ -127,6 +127,7 @@ class ToolReads:
             min_score=args.min_score,
             slots=self.profiles.select(call.identity.tenant_id, args.slots),
             ceiling=call.identity.ceiling,
+            asked_by=call.identity.caller,
         )
         found = await self.recall.recall(request, now=self.now())
         if found.silent:
@@ -257,6 +258,7 @@ class ToolReads:
             min_score=args.min_score,
             slots=slots,
             ceiling=identity.ceiling,
+            asked_by=identity.caller,
         )
 
     async def _matching(

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from ...recall.profile import ProfileReader
 from ...recall.provenance import FactTracer, ProvenanceChain
+from ...recall.recall_reports import RecallReports
 from ...recall.record_reader import RecordReader
 from ...schemas.facts import Fact, FactState, FactUpdated, Zone
 from ...schemas.observations import Observation, TokenUsage
@@ -122,6 +123,7 @@ def router(
     record_reader: RecordReader,
     profiles: ProfileReader,
     fact_tracer: FactTracer,
+    recall_reports: RecallReports,
     edits: EditSender,
     reviews: FactReviews,
     followers: TopicFanout,
@@ -193,6 +195,7 @@ def router(
             zones=ZONES,
             has_ended=chain.fact.state in ENDED,
             others=others,
+            recalls=await recall_reports.latest(ref.tenant_id, chain.fact.owner, fact_id),
             actions=_offered(caller, chain.fact),
             commands=as_commands(
                 request, f"facts/{fact_id}/trace", query, cli=["trace", fact_id, "--tenant", ref.tenant_id]

@@ -15,6 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from ...recall.context import ContextService
 from ...recall.profile import ProfileReader
 from ...recall.provenance import FactTracer
+from ...recall.recall_reports import RecallReports
 from ...recall.record_reader import RecordReader
 from ...recall.service import RecallPort
 from ...recall.turn_trace import TurnTracer
@@ -47,6 +48,7 @@ def router(
     record_reader: RecordReader,
     profiles: ProfileReader,
     fact_tracer: FactTracer,
+    recall_reports: RecallReports,
     turn_tracer: TurnTracer,
     lags: ReadLags,
     oldest: ReadOldest,
@@ -141,6 +143,7 @@ def router(
             record_reader=record_reader,
             profiles=profiles,
             fact_tracer=fact_tracer,
+            recall_reports=recall_reports,
             edits=edits,
             reviews=reviews,
             followers=streams.followers,

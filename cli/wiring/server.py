@@ -41,6 +41,7 @@ from ...recall.recall_events import (
     PublisherMetrics,
     RecallPublisher,
 )
+from ...recall.recall_reports import RecallReports
 from ...recall.search import COLLECTION_OF
 from ...schemas.errors import Fatal, Transient
 from ...schemas.topics import STAGES, TURNS
@@ -309,6 +310,7 @@ class HttpServer:
                 now=utc_now,
             ),
             fact_tracer=memory.fact_tracer,
+            recall_reports=RecallReports(log=self.parts.log),
             turn_tracer=memory.turn_tracer,
             stage_lags=lambda: stage_lags(self.parts.log),
             oldest_unread=lambda stage: oldest_unread(self.parts.log, stage),

@@ -29,6 +29,7 @@ def bare_app() -> FastAPI:
         record_reader=nothing,
         profiles=nothing,
         fact_tracer=nothing,
+        recall_reports=nothing,
         turn_tracer=nothing,
         stage_lags=nothing,
         oldest_unread=nothing,

@@ -141,6 +141,7 @@ async def test_a_server_reads_only_what_the_table_says(tmp_path: Path) -> None:
                 ("/console/trail", {"tenant_id": "acme", "user_id": "u1"}),
                 ("/v1/turns/t1", turn),
                 ("/v1/turns/t2", turn),
+                (f"/console/facts/{fact.fact_id}", {"tenant_id": "acme"}),
                 (f"/v1/facts/{fact.fact_id}/trace", {"tenant_id": "acme"}),
                 (f"/v1/facts/{fact.fact_id}/history", {"tenant_id": "acme"}),
             ):

@@ -33,6 +33,7 @@ from memstream.recall.context import ContextService
 from memstream.recall.export.exporter import MemoryExporter
 from memstream.recall.profile import ProfileReader
 from memstream.recall.provenance import FactTracer
+from memstream.recall.recall_reports import RecallReports
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallResult
@@ -227,6 +228,7 @@ def app_over(
         record_reader=reading,
         profiles=ProfileReader(store=backing, policies=TenantPolicies(MemoryPolicy())),
         fact_tracer=FactTracer(store=backing, log=client),
+        recall_reports=RecallReports(log=client),
         oldest_unread=more.pop("oldest_unread", None) or (lambda stage: oldest_unread(client, stage)),
         stage_lags=more.pop("stage_lags", None) or (lambda: stage_lags(client) if log is not None else no_lags()),
         turn_tracer=TurnTracer(store=backing, log=client, deployment=MemoryPolicy()),

@@ -16,7 +16,7 @@ from memstream.adapters.vectors.factory import open_store
 from memstream.api.credentials import Credentials
 from memstream.schemas import ids
 from memstream.schemas.facts import Decision, Evidence, Fact, FactCause, FactUpdated, StoredFact
-from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, TURNS, Topic, dead_letters_of
+from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, RECALLED, TURNS, Topic, dead_letters_of
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.port import TopicSpec
@@ -32,7 +32,7 @@ ALL_RIGHTS = entry("all", tenants=("acme", "rival"),
 READ_ONLY = entry("reader", scopes=("memory:read",))
 BOUND = entry("bound", scopes=("memory:read", "memory:write", "memory:review"), users=("u2",))
 TOKENS = Credentials((ALL_RIGHTS, READ_ONLY, BOUND))
-TOPICS_READ = (TURNS, dead_letters_of(TURNS), FACTS, FACTS_UPDATED, OBSERVATIONS)
+TOPICS_READ = (TURNS, dead_letters_of(TURNS), FACTS, FACTS_UPDATED, OBSERVATIONS, RECALLED)
 MINUTE = timedelta(minutes=1)
 
 

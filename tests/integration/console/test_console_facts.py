@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from memstream.memory.facts.relations import Relation
+from memstream.recall.recall_events import AnsweredRecall, records_of
+from memstream.recall.recall_events import send as send_report
 from memstream.schemas.commands import Command, CommandResult, ResultError
 from memstream.schemas.facts import Decision, FactCause, StoredFact
 from memstream.schemas.observations import ObservedBy, TokenUsage
@@ -87,6 +90,25 @@ def test_the_turn_that_ended_a_fact_is_no_reason_for_it(run: Run, world: Console
     for kept in (google, stripe):
         run(world.past.put(kept.model_copy(update={"version": 3})))
         assert page_of(run(read(world, path_of(kept)))).css_first("#why mark").text() == kept.content
+
+
+def test_a_fact_shows_who_recalled_it(run: Run, world: ConsoleWorld) -> None:
+    fact = run(world.learnt("Plays chess", user="recalled"))
+    path = path_of(fact)
+    assert "No answer of the last day" in words(page_of(run(read(world, path))), "#recalls")
+    items: Any = [("semantic", "another"), ("semantic", fact.fact_id)]
+    for minute, name in enumerate(("old", "eva", "")):
+        at = NOW + timedelta(minutes=minute)
+        for report in records_of(AnsweredRecall("acme", (fact.owner,), "chess", items[minute % 2 :], at, name)):
+            for _ in range(2):  # a report may be sent twice
+                run(send_report(report, to=world.past.log))
+    other = AnsweredRecall("acme", (fact.owner,), None, items[:1], NOW, "not this fact")
+    run(send_report(records_of(other)[0], to=world.past.log))
+    assert [" ".join(each.text().split()) for each in page_of(run(read(world, path))).css("#recalls li")] == [
+        "an unknown caller, 2026-11-20 10:02:00 UTC, place 2",
+        "eva, 2026-11-20 10:01:00 UTC, place 1",
+        "old, 2026-11-20 10:00:00 UTC, place 2",
+    ]
 
 
 def test_a_corrected_fact_was_never_true(run: Run, world: ConsoleWorld) -> None:

@@ -229,14 +229,14 @@ async def test_the_start_page_shows_the_stages_and_the_first_steps(app: FastAPI)
 
 
 async def test_the_start_page_shows_only_tenants_of_the_credential() -> None:
-    registry = CollectorRegistry()
-    metrics = Metrics(registry)
-    for tenant in ("acme", "rival"):
-        metrics.waiting_turns.labels(tenant).inc(3)
-        metrics.model_calls.labels(tenant, "observations", "gpt").inc(2)
-        for direction in ("input", "output"):
-            metrics.model_tokens.labels(tenant, "observations", "gpt", direction).inc(50)
     for tokens, rows in (((READER,), ["acme 3 2 100"]), (None, ["acme 3 2 100", "rival 3 2 100"])):
+        registry = CollectorRegistry()
+        metrics = Metrics(registry)
+        for tenant in ("acme", "rival"):
+            metrics.waiting_turns.labels(tenant).inc(3)
+            metrics.model_calls.labels(tenant, "observations", "gpt").inc(2)
+            for direction in ("input", "output"):
+                metrics.model_tokens.labels(tenant, "observations", "gpt", direction).inc(50)
         made = app_over(credentials=Credentials(tokens), registry=registry)
         async with called(made, token=None if tokens is None else "mst_reader") as client:
             page = page_of(await client.get("/console"))

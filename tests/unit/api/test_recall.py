@@ -84,8 +84,8 @@ async def asked(query: str, *, token: str = "acme", header: str | None = None, *
 
 
 async def test_what_is_left_out_is_the_defaults() -> None:
-    assert await asked("user=u1") == RecallRequest(tenant_id="acme", owner=U1)
-    assert await asked("", token="u1") == RecallRequest(tenant_id="acme", owner=U1)
+    assert await asked("user=u1") == RecallRequest(tenant_id="acme", owner=U1, asked_by="acme")
+    assert await asked("", token="u1") == RecallRequest(tenant_id="acme", owner=U1, asked_by="u1")
 
 
 async def test_what_is_asked_arrives() -> None:
@@ -96,7 +96,7 @@ async def test_what_is_asked_arrives() -> None:
     wanted = RecallRequest(
         tenant_id="acme", owner=U1, session=ReadSession("u1", "s/1"), groups=("g1", "g2"), cue="tea", limit=3,
         tiers=("semantic", "turns"), subject="user", category="profession", mood=-0.5, min_score=0.25,
-        as_of=NOW.replace(year=2026, month=11, day=20, hour=10, minute=0, second=0, microsecond=0),
+        asked_by="acme", as_of=NOW.replace(year=2026, month=11, day=20, hour=10, minute=0, second=0, microsecond=0),
     )  # fmt: skip
     store = GroupsOf("u1", "g1", "g2")
     assert await asked(query, store=store) == wanted
@@ -210,6 +210,7 @@ async def test_a_context_is_rendered_by_what_recall_found(silent: bool) -> None:
     answer = await api.post("/v1/context", json=body)
     (asked_,) = recall.asked
     assert (asked_.tenant_id, asked_.owner, asked_.session, asked_.cue) == ("acme", U1, ReadSession("u1", "s1"), "work")
+    assert asked_.asked_by == "acme"
     assert answer.json()["missing"] == [{"part": Gone.part, "why": Gone.why}]
     if silent:
         assert answer.status_code == 503

@@ -201,11 +201,12 @@ async def test_an_answer_is_told_with_whose_memory_it_was() -> None:
 
 async def test_a_context_tells_what_it_showed_and_not_what_it_looked_through() -> None:
     memory = RecordingRecall("Buy milk", "word " * 200)
-    asked = ContextRequest(tenant_id="acme", owner=ANA, max_tokens=120)
+    asked = ContextRequest(tenant_id="acme", owner=ANA, max_tokens=120, asked_by="eva")
     context = await ContextService(recall=memory, publisher=memory).context(asked, now=NOW)
     shown = context.shown["working"]
     assert shown == (memory.items[0].item.id,)
     assert [identity for published in memory.published for _, identity in published.items] == list(shown)
+    assert [each.asked_by for published in memory.published for each in records_of(published)] == ["eva"]
     empty = RecordingRecall()
     await ContextService(recall=empty, publisher=empty).context(asked, now=NOW)
     assert empty.published == []

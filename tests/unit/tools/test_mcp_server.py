@@ -177,7 +177,8 @@ class TestOfficialClient:
             (prompt,) = (await client.list_prompts()).prompts
             made = await client.get_prompt(prompt.name, {"cue": "work"})
             assert made.messages[0].content.text == contexts.text
-            assert (contexts.asked[0].owner.id, contexts.asked[0].cue) == ("jake", "work")
+            request = contexts.asked[0]
+            assert (request.owner.id, request.cue, request.asked_by) == ("jake", "work", JAKE.caller)
             contexts.text = ""
             empty = await client.get_prompt(prompt.name)
             assert "nothing" in empty.messages[0].content.text

@@ -182,6 +182,7 @@ async def test_recall_reads_what_the_connection_may_see() -> None:
     (request,) = box.recall.asked
     assert (request.tenant_id, request.owner.id, request.ceiling, request.limit) == ("acme", "jake", "internal", 3)
     assert request.session is not None
+    assert request.asked_by == JAKE.caller
 
 
 async def test_recall_by_slot_reads_facts_alone_also_where_a_model_chooses() -> None:
