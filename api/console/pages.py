@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from ...memory.facts.reasons import decided, sentence
+from ...memory.secrets.findings import PLACEHOLDER
 from ...schemas.cloudevents import rfc3339
 from ..credentials import Caller, bearer_token
 from ..problems import URN, Problem, ProblemDetails, audit_denied, field_errors, invalid
@@ -66,7 +67,7 @@ class ConsolePages:
             lstrip_blocks=True,
         )
         self._templates.filters |= {"shown": shown, "time": time_of, "number": number}
-        self._templates.filters |= {"reason": sentence, "decided": decided}
+        self._templates.filters |= {"reason": sentence, "decided": decided, "has_mask": has_mask}
 
     def page(
         self,
@@ -207,3 +208,8 @@ def time_of(moment: datetime | None) -> Markup:
 
 def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
+
+
+def has_mask(text: str) -> bool:
+    """Return whether a message has the placeholder of a secret."""
+    return PLACEHOLDER.search(text) is not None

@@ -125,6 +125,16 @@ def test_a_turn_without_a_statement_says_why(
         assert words(shown, ".nothing").startswith(f"Nothing was learnt: {why}"), page
 
 
+def test_a_message_with_a_masked_secret_says_so(run: Run, world: ConsoleWorld) -> None:
+    for turn, text in (("masked", "My password is [password]."), ("plain", "My list is [1, 2].")):
+        run(world.memory.message(text, user="secrets", turn=turn))
+    page = page_of(run(read(world, "trail", user_id="secrets")))
+    told = {
+        node.css_first("h2 a").text(): "Memory replaced a secret" in node.text() for node in page.css("article.turn")
+    }
+    assert told == {"masked": True, "plain": False}
+
+
 def test_pages_follow_each_other(run: Run, world: ConsoleWorld) -> None:
     for number in range(3):
         at = NOW + timedelta(minutes=number)
