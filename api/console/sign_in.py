@@ -132,7 +132,7 @@ def check_same_site(request: Request) -> None:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Read the fields of a form. Empty fields are left out. Raises Problem."""
+    """Read the fields of a form. Empty and blank fields are left out. Raises Problem."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise unsupported_media_type("send a form, with Content-Type: application/x-www-form-urlencoded")
@@ -145,7 +145,7 @@ async def read_form(request: Request) -> dict[str, str]:
         pairs = parse_qsl(body.decode(), max_num_fields=FIELDS_MAX, errors="strict")
     except ValueError:
         raise invalid_field("form", f"is not a form in UTF-8 with at most {FIELDS_MAX} fields") from None
-    return {name: value.replace("\r\n", "\n") for name, value in pairs}
+    return {name: value.replace("\r\n", "\n") for name, value in pairs if value.strip()}
 
 
 def return_path(given: str | None) -> str:

@@ -295,7 +295,9 @@ def test_a_form_without_right_or_token_changes_nothing(run: Run, world: ConsoleW
     assert run(post("bound", "forget")) == 404
     assert run(post("bound", "approve")) == 404
     assert run(post("all", "destroy")) == 422
-    assert run(post("all", "edit", content="")) == 422
+    for blank in ("", " \r\n\t"):
+        assert run(post("all", "edit", content=blank)) == 422
+        assert run(post("all", "supersede", content=blank)) == 422
     assert run(post("all", "edit", content="x", unknown="1")) == 422
     assert len(world.commands.asked) == before
 
