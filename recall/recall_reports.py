@@ -47,10 +47,10 @@ class RecallReports:
         found: dict[str, AnswerWithRecord] = {}
 
         def take(record: Record) -> bool:
-            report = _read(record)
-            ranks = () if report is None else (each.rank for each in report.items if each.id == record_id)
-            if report is not None and (rank := next(iter(ranks), None)) is not None:
-                found[report.recall_id] = AnswerWithRecord(report.at, report.asked_by, rank + 1)
+            if (report := _read(record)) is not None:
+                for each in report.items:
+                    if each.id == record_id:
+                        found[report.recall_id] = AnswerWithRecord(report.at, report.asked_by, each.rank + 1)
             return False
 
         key = owner.key(tenant_id).encode()
