@@ -402,8 +402,10 @@ def test_pages_are_accessible_and_fit_on_a_phone(page: Page, colours: Any, rules
     for name, path in (PAGES | {"letter": letter, "fact": str(fact).removeprefix("/console")}).items():
         page.set_viewport_size({"width": 360, "height": 800})
         page.goto(f"/console{path}")
-        if page.evaluate("document.documentElement.scrollWidth") > 360:
-            found.append(f"{name}: wider than 360")
+        for width in (360, 1_920):
+            page.set_viewport_size({"width": width, "height": 800})
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                found.append(f"{name}: wider than {width}")
         if HOSTILE in page.locator("main").inner_text():
             found.append(f"{name}: shows the text")
         page.set_viewport_size({"width": 1_000, "height": 640})
@@ -418,6 +420,23 @@ def test_pages_are_accessible_and_fit_on_a_phone(page: Page, colours: Any, rules
             take_picture(page, Path(PICTURES) / f"console-{name}.webp")
     shown = [f"{name}: shows the text" for name in ("trail", "lab", "compared", "blocks")]
     assert sorted(found) == sorted(shown), "each page with the text shows it, and has no other finding"
+
+
+def test_the_keyboard_reaches_the_content_and_opens_a_fact(page: Page) -> None:
+    page.goto(f"/console{PAGES['facts']}")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("User")).to_be_focused()
+    fact = page.get_by_role("link", name="Works at Stripe")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if fact.evaluate("link => link === document.activeElement"):
+            break
+    assert fact.evaluate("link => getComputedStyle(link).outlineStyle") == "solid"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Works at Stripe")
 
 
 def take_picture(page: Page, path: Path) -> None:

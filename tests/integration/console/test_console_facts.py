@@ -317,6 +317,8 @@ async def pages_with(world: ConsoleWorld, value: str, user: str) -> list[Any]:
     newer = fact.model_copy(update={"version": 2, "content": value + " more"})
     await world.changed(newer, fact.public(), reason=value)
     await world.past.put(newer)
+    for report in records_of(AnsweredRecall("acme", (fact.owner,), value, [("semantic", fact.fact_id)], NOW, short)):
+        await send_report(report, to=world.past.log)
     return [
         page_of(await read(world, path_of(newer))),
         page_of(await read(world, f"/console/facts?tenant_id=acme&state=quarantined&user_id={user}")),
