@@ -177,7 +177,10 @@ class OwnerErasure(ErasedOwner):
         return self._row().decision(self.owner_key, outcome)
 
     def _row(self) -> LedgerRow:
-        return LedgerRow() if self.is_own or self.row is None else self.row
+        if self.is_own or self.row is None:
+            return LedgerRow()
+        requests = tuple(each for each in self.row.requests if each.user_id != self.args.user_id)
+        return self.row.model_copy(update={"requests": requests})
 
     def _last(self, removed: dict[str, int], writes: tuple[Write, ...]) -> StageDecision:
         """Return the outcome that ends the command: rows are deleted after all other effects."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ...memory.facts.conflict import lookup_predicates, lookup_slots
@@ -11,8 +12,10 @@ from ...memory.facts.statements import Statement
 from ...memory.facts.transitions import Stamp, Transition
 from ...memory.policies import MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter, at_least
+from ...schemas.errors import Poison
 from ...schemas.facts import FactCause, StoredFact
 from .fact_overlay import FactLook, FactOverlay, Vector
+from .forget_requests import ForgetRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,24 @@ class FactChanger:
     policy: MemoryPolicy
     count: Callable[[str], None]
     secrets: SecretFilter
+
+    async def embed_accepted(self, texts: Iterable[str]) -> Mapping[str, Vector]:
+        """Return the vectors of the texts, without the texts that the embedder refuses."""
+        once = list(dict.fromkeys(texts))
+        try:
+            return await self.embed(once)
+        except Poison:
+            vectors: dict[str, Vector] = {}
+            for each in once:
+                with suppress(Poison):
+                    vectors |= await self.embed([each])
+            return vectors
+
+    def taken_back(self, statement: Statement) -> ForgetRequest | None:
+        """Return the newest request of the owner to forget this statement, made at the time of the statement or
+        later."""
+        requests = reversed(self.overlay.requests)
+        return next((each for each in requests if each.counts_for(statement, self.stamp, self.policy)), None)
 
     async def near(self, statement: Statement, vector: Vector | None) -> tuple[NearFact, ...]:
         """Return the facts that the conflict pipeline compares with the statement."""

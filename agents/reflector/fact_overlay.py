@@ -27,6 +27,7 @@ from ...schemas.errors import Fatal
 from ...schemas.facts import FactState, StoredFact
 from ...schemas.outcomes import OutPoint, SwapPoint
 from ...streams.engine.retry import Calls
+from .forget_requests import ForgetRequest
 
 Vector = Sequence[float]
 FEW: Final = 8
@@ -81,7 +82,17 @@ class _Nearest:
 class FactOverlay:
     """Reader of one owner's facts with the changes of this outcome. Only `of_others` reads other owners' facts."""
 
-    def __init__(self, *, store: VectorStore, calls: Calls, tenant_id: str, owner_key: str) -> None:
+    def __init__(
+        self,
+        *,
+        store: VectorStore,
+        calls: Calls,
+        tenant_id: str,
+        owner_key: str,
+        requests: tuple[ForgetRequest, ...] = (),
+    ) -> None:
+        self.requests = requests
+        """The owner's requests to forget, with the requests of this outcome. The owner's row gets them."""
         self._store = store
         self._calls = calls
         self.tenant_id = tenant_id

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ...memory.facts.conflict import Neighbours, carry_out, resolve
 from ...memory.facts.neighbour_relations import is_confirmed
-from ...memory.facts.retractions import retract
+from ...memory.facts.retractions import forget_on_arrival, retract
 from ...memory.facts.routing import Route, route
 from ...memory.facts.similarity import NearFact
 from ...memory.facts.statements import Statement, statement_from_observation, turn_metadata, turn_tags
-from ...memory.facts.transitions import Transition
+from ...memory.facts.transitions import Transition, forget
 from ...memory.policies import MemoryPolicy
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactCause
@@ -21,7 +21,9 @@ from ...schemas.observations import Observation, Observed
 from .episodes import build_episode
 from .fact_changes import FactChange, FactChanger
 from .fact_overlay import FactLook, Vector
+from .forget_requests import ForgetRequest, with_request
 from .quarantine import quarantine_statement
+from .reopening import reopen_closed
 
 LONG: Final = 500
 """Characters of a statement after which other events may run. Reading or comparing a statement of 2 000 characters
@@ -100,8 +102,7 @@ async def reflect(turn: RoutedObservations, vectors: Mapping[str, Vector]) -> Re
         if each.route.dropped:
             facts.count("instruction_dropped")
         elif each.may_change_facts and facts.policy.tiers.semantic:
-            transitions = await _transitions(each, vectors.get(each.statement.content), facts)
-            changes += facts.change(transitions, _cause(observed, each.observation), vectors)
+            changes += await _changes(each, vectors, observed, facts)
             await _let_others_run(each.observation)
     episodes = tuple(
         build_episode(
@@ -139,12 +140,60 @@ async def _let_others_run(observation: Observation) -> None:
         await asyncio.sleep(0)
 
 
+async def _changes(
+    each: RoutedObservation, vectors: Mapping[str, Vector], observed: Observed, facts: FactChanger
+) -> tuple[FactChange, ...]:
+    """Return the fact changes of an observation, applied to the overlay."""
+    cause, vector = _cause(observed, each.observation), vectors.get(each.statement.content)
+    if each.observation.retracts:
+        _keep_request(each, observed, facts)
+        transitions = await _retracted(each, vector, facts)
+        return await _forgotten(transitions, cause, facts, wrong=each.observation.is_correction)
+    if each.route.quarantined:
+        return facts.change(await quarantine_statement(each.statement, facts), cause, vectors)
+    transitions = await _transitions(each, vector, facts)
+    request = facts.taken_back(each.statement) if each.route.semantic else None
+    if request is None:
+        return facts.change(transitions, cause, vectors)
+    facts.count("forgotten_on_arrival")
+    *before, gone = forget_on_arrival(each.statement, transitions, facts.stamp)
+    made = facts.change(before, cause, vectors)
+    return (*made, *await _forgotten((gone,), cause, facts, wrong=request.wrong))
+
+
+def _keep_request(each: RoutedObservation, observed: Observed, facts: FactChanger) -> None:
+    """Keep a request to forget for statements that arrive later."""
+    request = ForgetRequest.of(
+        each.observation,
+        each.statement,
+        user_id=observed.user_id,
+        session_id=observed.session_id,
+        turn_id=observed.turn_id,
+        now=facts.stamp.now,
+    )
+    facts.overlay.requests = with_request(facts.overlay.requests, request, now=facts.stamp.now)
+
+
+async def _forgotten(
+    transitions: Sequence[Transition], cause: FactCause, facts: FactChanger, *, wrong: bool
+) -> tuple[FactChange, ...]:
+    """Apply the transitions of a request to forget. With `wrong`, the rows that the forgotten rows had closed are
+    believed again."""
+    changes: list[FactChange] = []
+    for each in transitions:
+        if not wrong or each.action != "forgotten" or each.before is None:
+            changes += facts.change([each], cause, {})
+            continue
+        reopened = await reopen_closed(each.before, facts, cause)
+        gone = forget(
+            each.before, facts.stamp, reason=each.reason, decision=each.decision, restored=reopened.restored_ids
+        )
+        changes += (*facts.change([gone], cause, {}), *reopened.changes)
+    return tuple(changes)
+
+
 async def _transitions(each: RoutedObservation, vector: Vector | None, facts: FactChanger) -> tuple[Transition, ...]:
     """Return the fact transitions that the conflict pipeline decides for an observation."""
-    if each.route.quarantined:
-        return await quarantine_statement(each.statement, facts)
-    if each.observation.retracts:
-        return await _retracted(each, vector, facts)
     statement, makes_fact, overlay = each.statement, each.route.semantic, facts.overlay
     replaced = None
     if (replaces := each.observation.replaces_observation_id) is not None:
@@ -176,6 +225,7 @@ async def _retracted(each: RoutedObservation, vector: Vector | None, facts: Fact
         replaced=None if named is None else await facts.overlay.of_observation(named),
         equal=await facts.overlay.equal(statement),
         near=await facts.near(statement, vector),
+        closed=await facts.overlay.closed(statement.subject, statement.content_hash),
     )
     transitions = retract(statement, neighbours, facts.stamp, facts.policy)
     facts.count("retraction" if transitions else "retraction_without_fact")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...memory.facts.conflict import Neighbours
 from ...memory.facts.proposals import ProposalOutcome, settle
+from ...memory.facts.retractions import ASKED
 from ...memory.facts.statements import statement_from_change
 from ...memory.upkeep.sharing import shared_statement
 from ...schemas.commands import Change as Proposal
@@ -102,6 +103,8 @@ async def _settle(
                 "refused", "too few users have this fact now, or facts are not shared with this group"
             )
         statement = shared
+    if change.action == "new" and facts.taken_back(statement) is not None:
+        return ProposalOutcome("stale", ASKED)
     neighbours = Neighbours()
     if change.content is not None and change.action in ("new", "update", "merge"):
         equal = await overlay.equal(statement)

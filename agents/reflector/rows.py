@@ -15,6 +15,7 @@ from ...streams.engine.decision import Rows
 from ..common.commanded_row import CommandedRow
 from ..common.seen_ids import SeenIds
 from ..common.turn_numbers import HandledTurns
+from .forget_requests import ForgetRequest
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -28,6 +29,8 @@ class LedgerRow(CommandedRow):
     """Number of episodes ever recorded."""
     changes: Count = 0
     """Number of events on memory.facts.updated."""
+    requests: Annotated[tuple[ForgetRequest, ...], Field(exclude_if=operator.not_)] = ()
+    """Requests to forget, for statements that arrive later. The oldest request is first."""
 
 
 class ReflectedTurns(HandledTurns):

@@ -234,7 +234,7 @@ class Reflector:
     ) -> StageDecision:
         """Apply proposals to the facts. Refuse proposals whose outcome is too large for the table."""
         assert command.owner is not None  # route refuses a command without an owner
-        facts = self._facts(command.tenant_id, owner_key, cause=command.command_id)
+        facts = self._facts(command, row, owner_key)
         applied = await apply(command, command.owner, args, rows=rows, facts=facts, episodes=self._episodes)
         for verdict in applied.verdicts:
             self._metrics.counted(f"verdict_{verdict.verdict}")
@@ -260,7 +260,7 @@ class Reflector:
         self, command: Command, args: FactReview, owner_key: str, row: LedgerRow, source: Source
     ) -> StageDecision:
         """Apply a person's decision about a quarantined or pending fact."""
-        facts = self._facts(command.tenant_id, owner_key, cause=command.command_id)
+        facts = self._facts(command, row, owner_key)
         reviewed = await review(command, args, facts=facts)
         if reviewed.error is not None:
             return self._refuse(command, owner_key, row, source, reviewed.error)
@@ -317,7 +317,7 @@ class Reflector:
     ) -> StageDecision:
         """Apply a manual edit. Refuse an edit whose outcome is too large for the table."""
         assert command.owner is not None  # route refuses a command without an owner
-        facts = self._facts(command.tenant_id, owner_key, cause=command.command_id)
+        facts = self._facts(command, row, owner_key)
         scope = OwnerEditScope(
             command=command,
             owner=command.owner,
@@ -358,6 +358,7 @@ class Reflector:
                 "changes": row.changes + len(edit.changes),
                 "episodes": row.episodes + edit.episodes,
                 "results": row.results.add(answer, of=command),
+                "requests": facts.overlay.requests,
             }
         )
         decision = edited.decision(owner_key, outcome)
@@ -428,11 +429,17 @@ class Reflector:
         cause = ids.observed_id(session, observed.turn_id)
         return self._changer(overlay, cause=cause, policy=self._policy_of(observed), count=count)
 
-    def _facts(self, tenant_id: str, owner_key: str, *, cause: str) -> FactChanger:
-        """Return the fact changer for one command. `cause`: the command's id, as stored in the rows of facts."""
-        overlay = FactOverlay(store=self._store, calls=self._calls, tenant_id=tenant_id, owner_key=owner_key)
-        policy = self._policies.of(tenant_id)
-        return self._changer(overlay, cause=cause, policy=policy, count=self._metrics.counted)
+    def _facts(self, command: Command, row: LedgerRow, owner_key: str) -> FactChanger:
+        """Return the fact changer for one command."""
+        overlay = FactOverlay(
+            store=self._store,
+            calls=self._calls,
+            tenant_id=command.tenant_id,
+            owner_key=owner_key,
+            requests=row.requests,
+        )
+        policy = self._policies.of(command.tenant_id)
+        return self._changer(overlay, cause=command.command_id, policy=policy, count=self._metrics.counted)
 
     def _changer(
         self, overlay: FactOverlay, *, cause: str, policy: MemoryPolicy, count: Callable[[str], None]

@@ -108,7 +108,9 @@ class TurnDecider:
     async def _decide(self, turns: Sequence[TurnRecord], row: LedgerRow, rows: Rows) -> DecidedTurns:
         work, record = turns[0]
         tenant_id, owner_key = work.observed.tenant_id, work.owner_key
-        overlay = FactOverlay(store=self.store, calls=self.calls, tenant_id=tenant_id, owner_key=owner_key)
+        overlay = FactOverlay(
+            store=self.store, calls=self.calls, tenant_id=tenant_id, owner_key=owner_key, requests=row.requests
+        )
         counted: Counter[str] = Counter()
         routed, after = await self._route(turns, rows, overlay, counted)
         vectors = await self.embed(tenant_id, list(dict.fromkeys(text for turn in routed for text in turn.texts())))
@@ -157,6 +159,7 @@ class TurnDecider:
                 "turns": row.turns + len(routed),
                 "episodes": row.episodes + len(episodes),
                 "changes": row.changes + len(changes),
+                "requests": overlay.requests,
             }
         )
         decision = replace(row.decision(owner_key, outcome), covers=len(turns) - 1)

@@ -72,7 +72,8 @@ class Neighbours:
     near: tuple[NearFact, ...] = ()
     """Rows of the same subject: the nearest by embedding, and rows with the same single-valued predicate."""
     closed: tuple[StoredFact, ...] = ()
-    """Rows with the same subject and content hash that are no longer believed. Only proposals need them."""
+    """Rows with the same subject and content hash that are no longer believed. Only proposals and requests to forget
+    need them."""
 
     def at(self, statement: Statement) -> Neighbours:
         """Leave out rows that ended before the statement begins, because an ended fact may become true again.

@@ -1,9 +1,14 @@
-"""Retractions: facts that a user asks in the conversation to forget, and facts of a turn that is taken back; pure."""
+"""Retractions: facts that a user asks in the conversation to forget, and facts of a turn that is taken back; pure.
+
+A request to forget counts for the statements that are not newer than the request, in whatever order they arrive. So a
+request is kept, and takes back older statements that arrive later (docs/design/retraction.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from ...schemas.facts import Decision, Evidence, StoredFact
@@ -11,11 +16,14 @@ from ...schemas.turns import Owner
 from ..policies import MemoryPolicy
 from .conflict import Neighbours, equivalent_rows
 from .erasures import without_evidence
+from .similarity import NearFact
 from .statements import Statement
-from .transitions import READABLE, REVIEWED, Stamp, Transition, forget, invalidate
+from .transitions import READABLE, REVIEWED, Stamp, Transition, create, forget, has_ended, invalidate
 
 STAGE = "retraction"
 TAKEN_BACK: Final = "its turn was taken back"
+ASKED: Final = "the user asked to forget it"
+ASKED_BEFORE: Final = "the user asked to forget it before it arrived"
 BELIEVED: Final = (*READABLE, *REVIEWED, "superseded")
 """States of rows that a read or a review returns."""
 
@@ -24,12 +32,55 @@ def retract(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: 
     """Return the transitions that forget a statement.
 
     They forget the row that the request names, the row with equal content, and the rows that state the same in other
-    words or with more or less detail.
+    words or with more or less detail. Closed rows with equal content are forgotten, too. A row that the user stated
+    again after the request loses only its older evidence.
     """
     same = (neighbours.replaced, neighbours.equal, *equivalent_rows(statement, neighbours.near, policy))
     rows = {row.fact_id: row for row in same if row is not None and row.state in READABLE}
+    rows |= {row.fact_id: row for row in neighbours.closed}
+    changes = (_take_back(row, statement.occurred_at, stamp) for row in rows.values())
+    return tuple(each for each in changes if each is not None)
+
+
+def _take_back(row: StoredFact, until: datetime, stamp: Stamp) -> Transition | None:
+    """Forget a row, or remove its evidence until this time when the user stated it again later."""
+
+    def is_older(evidence: Evidence) -> bool:
+        return evidence.occurred_at <= until
+
     decision = Decision(stage=STAGE)
-    return tuple(forget(row, stamp, reason="the user asked to forget it", decision=decision) for row in rows.values())
+    if not any((each.trust or row.trust) == "user" for each in row.evidence if not is_older(each)):
+        return forget(row, stamp, reason=ASKED, decision=decision)
+    if not any(map(is_older, row.evidence)):
+        return None
+    left = without_evidence(row, is_older, frozenset(), stamp, reason=ASKED, decision=decision)
+    return None if left is None else replace(left, before=row)
+
+
+def takes_back(request: Statement, statement: Statement, stamp: Stamp, policy: MemoryPolicy) -> bool:
+    """Return whether a request to forget counts for a statement that arrives after it: the statement is not newer, and
+    says the same."""
+    if request.subject != statement.subject or request.occurred_at < statement.occurred_at:
+        return False
+    row = create(statement, stamp, reason=ASKED_BEFORE, decision=Decision(stage=STAGE)).fact
+    if row.content_hash == request.content_hash and not has_ended(row, request.begins):
+        return True
+    return bool(equivalent_rows(request, (NearFact(row),), policy))
+
+
+def forget_on_arrival(statement: Statement, made: Sequence[Transition], stamp: Stamp) -> tuple[Transition, ...]:
+    """Return the transitions of a statement that a request took back before it arrived.
+
+    `made` are the transitions that the conflict pipeline decided. Rows that it closes close, as they do when the
+    statement arrives first. The statement becomes a row of its own, which is forgotten, so that its message and its
+    episode are forgotten with it. Other rows do not get its evidence.
+    """
+    decision = Decision(stage=STAGE)
+    closed = tuple(each for each in made if each.before is not None and each.before.evidence == each.fact.evidence)
+    own = next((each for each in made if each.before is None), None)
+    if own is None:
+        own = create(statement, stamp, reason=ASKED_BEFORE, decision=decision)
+    return (*closed, own, forget(own.fact, stamp, reason=ASKED_BEFORE, decision=decision))
 
 
 def is_given_in(evidence: Evidence, owner: Owner, *, user_id: str, session_id: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ....memory.facts.conflict import Neighbours
 from ....memory.facts.edits import (
@@ -18,16 +18,9 @@ from ....memory.facts.edits import (
     supersede_fact,
     update_fact,
 )
-from ....memory.facts.reopening import (
-    REOPENED_MAX,
-    hand_row_on,
-    newest_closed_first,
-    reopen_row,
-    reopened_statement,
-    stays_closed,
-)
+from ....memory.facts.reopening import newest_closed_first
+from ....memory.facts.retractions import ASKED
 from ....memory.facts.statements import Statement, resolve_subject, statement_from_edit
-from ....memory.facts.transitions import READABLE, Transition
 from ....memory.trust.rendered_text import find_unsafe_text, observed_rule
 from ....schemas.base import CONTENT_MAX, REASON_MAX, Contract
 from ....schemas.edits.facts import (
@@ -48,6 +41,7 @@ from ....schemas.facts import Fact, FactCause, StoredFact, Trust
 from ..fact_changes import FactChange, changed_ids
 from ..fact_overlay import Vector
 from ..quarantine import quarantine_statement
+from ..reopening import Reopened, other_neighbours, reopen_closed
 from .scope import OwnerEditResult, OwnerEditScope, refused, refused_session
 
 NO_CHANGE: Mapping[str, Vector] = {}
@@ -145,13 +139,11 @@ async def forget(args: FactForget, scope: OwnerEditScope) -> OwnerEditResult:
     fact = await _fact(args.fact_id, scope)
     if fact is None:
         return _unknown(args.fact_id)
-    rows = newest_closed_first(await scope.facts.overlay.closed_by(fact.fact_id))
-    if not args.restores:
-        reopened = _Reopened(still_closed=[StillClosed(fact_id=row.fact_id, why="not_asked") for row in rows])
-    elif fact.superseded_by is not None:
-        reopened = await _handed_on(rows, fact, scope)
+    if args.restores:
+        reopened = await reopen_closed(fact, scope.facts, _cause(scope))
     else:
-        reopened = await _reopened(rows, fact, scope)
+        rows = newest_closed_first(await scope.facts.overlay.closed_by(fact.fact_id))
+        reopened = Reopened(still_closed=[StillClosed(fact_id=row.fact_id, why="not_asked") for row in rows])
     found = forget_fact(
         fact, scope.facts.stamp, reason=args.reason, because=args.because, restored=reopened.restored_ids
     )
@@ -166,68 +158,6 @@ async def forget(args: FactForget, scope: OwnerEditScope) -> OwnerEditResult:
 
     done = _done(found, scope, NO_CHANGE, result)
     return replace(done, changes=(*done.changes, *reopened.changes))
-
-
-@dataclass(frozen=True, slots=True)
-class _Reopened:
-    """Changes of the rows that a forgotten fact had closed, and the reasons of the rows that stay closed."""
-
-    changes: list[FactChange] = field(default_factory=list)
-    still_closed: list[StillClosed] = field(default_factory=list)
-
-    @property
-    def restored_ids(self) -> tuple[str, ...]:
-        return tuple(each.fact.fact_id for each in self.changes if each.fact.state == "active")
-
-
-async def _reopened(rows: Sequence[StoredFact], fact: StoredFact, scope: OwnerEditScope) -> _Reopened:
-    """Believe rows again, one after the other: each one sees the rows that are believed again before it."""
-    made = _Reopened()
-    stay = {row.fact_id: stays_closed(row, fact) for row in rows}
-    statements = {row.fact_id: reopened_statement(row) for row in rows if stay[row.fact_id] is None}
-    vectors = await scope.embed_accepted(each.content for each in statements.values())
-    for row in rows:
-        closed = stay[row.fact_id]
-        if closed is None and len(made.changes) == REOPENED_MAX:
-            closed = StillClosed(fact_id=row.fact_id, why="too_many")
-        if closed is None:
-            statement = statements[row.fact_id]
-            neighbours = await _others(statement, vectors.get(statement.content), (fact, row), scope)
-            found = reopen_row(row, neighbours, scope.facts.stamp, scope.policy, forgotten=fact)
-            if isinstance(found, Transition):
-                made.changes.extend(scope.facts.change([found], _cause(scope), NO_CHANGE))
-                continue
-            closed = found
-        made.still_closed.append(closed)
-    return made
-
-
-async def _handed_on(rows: Sequence[StoredFact], fact: StoredFact, scope: OwnerEditScope) -> _Reopened:
-    """Give rows to the fact that is believed instead of the forgotten one, if there is such a fact."""
-    made = _Reopened()
-    successor = await _successor(fact, scope)
-    for row in rows:
-        closed = stays_closed(row, fact)
-        if closed is None:
-            other = fact.superseded_by if successor is None else successor.fact_id
-            closed = StillClosed(fact_id=row.fact_id, why="replaced", other_fact_id=other)
-            if successor is not None:
-                moved = hand_row_on(row, scope.facts.stamp, forgotten=fact, successor=successor)
-                made.changes.extend(scope.facts.change([moved], _cause(scope), NO_CHANGE))
-        made.still_closed.append(closed)
-    return made
-
-
-async def _successor(fact: StoredFact, scope: OwnerEditScope) -> StoredFact | None:
-    """Return the readable fact at the end of the chain of replacements."""
-    seen = {fact.fact_id}
-    while (next_id := fact.superseded_by) is not None and next_id not in seen:
-        seen.add(next_id)
-        found = await _fact(next_id, scope)
-        if found is None or found.state in READABLE:
-            return found
-        fact = found
-    return None
 
 
 async def _take(args: FactRemember, scope: OwnerEditScope, *, alone: bool) -> OwnerEditResult:
@@ -254,6 +184,8 @@ async def _take(args: FactRemember, scope: OwnerEditScope, *, alone: bool) -> Ow
         metadata=args.metadata,
     )
     found: RememberOutcome | EditRefusal | None = refuse_own_word(statement) or _unsafe_tags(args.tags)
+    if found is None and scope.facts.taken_back(statement) is not None:
+        found = EditRefusal("forgotten", f"{ASKED} after this command was issued: issue it again")
     vectors = await scope.embed([statement.content])
     if found is None and observed_rule(statement.subject, statement.content, statement.trust) is not None:
         found = await _quarantined(statement, scope)
@@ -307,20 +239,7 @@ async def _neighbours(
 ) -> tuple[Neighbours, Mapping[str, Vector]]:
     """Return the neighbours of a statement without the facts `but`, and the statement's vector by its text."""
     vectors = await scope.embed([statement.content])
-    return await _others(statement, vectors[statement.content], but, scope), vectors
-
-
-async def _others(
-    statement: Statement, vector: Vector | None, but: Sequence[StoredFact], scope: OwnerEditScope
-) -> Neighbours:
-    """Return the neighbours of a statement without the facts `but`."""
-    named = {fact.fact_id for fact in but}
-    equal = await scope.facts.overlay.equal(statement)
-    near = await scope.facts.near(statement, vector)
-    return Neighbours(
-        equal=equal if equal is not None and equal.fact_id not in named else None,
-        near=tuple(each for each in near if each.fact.fact_id not in named),
-    )
+    return await other_neighbours(statement, vectors[statement.content], but, scope.facts), vectors
 
 
 async def _fact(fact_id: str, scope: OwnerEditScope) -> StoredFact | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ....memory.facts.conflict import Neighbours
 from ....memory.facts.edits import remember
+from ....memory.facts.retractions import ASKED
 from ....memory.facts.statements import Statement, statement_from_import
 from ....memory.facts.transitions import Transition
 from ....memory.trust.rendered_text import find_unsafe_text, observed_rule
@@ -43,6 +44,9 @@ async def import_facts(args: FactsImport, scope: OwnerEditScope) -> OwnerEditRes
             continue
         if statement.content not in vectors:
             count.refuse(fact.line, NOT_EMBEDDED)
+            continue
+        if scope.facts.taken_back(statement) is not None:
+            count.refuse(fact.line, ASKED)
             continue
         made = scope.facts.change(await _transitions(statement, args, vectors, scope), cause, vectors)
         changes += made

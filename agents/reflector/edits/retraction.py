@@ -50,6 +50,9 @@ async def retract_from_facts(args: FactsRetract, scope: OwnerEditScope) -> Owner
     cause = FactCause(turn_ids=(args.turn_id,), command_id=scope.command.command_id, issued_by=scope.command.issued_by)
     changes = scope.facts.change(transitions, cause, {})
     invalidated = sum(each.action == "invalidated" for each in transitions)
+    scope.facts.overlay.requests = tuple(
+        each for each in scope.facts.overlay.requests if not each.is_of(args.user_id, args.session_id, args.turn_id)
+    )
     tasks = await _tasks(args, session_key, scope)
     timers_before = timers = TaskTimers.of(scope.rows, scope.owner_key)
     for each in tasks:

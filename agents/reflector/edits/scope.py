@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -14,7 +13,6 @@ from ....memory.secrets.secret_filter import SecretFilter
 from ....schemas import ids
 from ....schemas.base import Contract
 from ....schemas.commands import Command, ResultError
-from ....schemas.errors import Poison
 from ....schemas.outcomes import OutRecord, Write
 from ....schemas.turns import Owner
 from ....streams.engine.decision import Rows
@@ -59,15 +57,7 @@ class OwnerEditScope:
 
     async def embed_accepted(self, texts: Iterable[str]) -> Mapping[str, Vector]:
         """Return the vectors of the texts, without the texts that the embedder refuses."""
-        once = list(dict.fromkeys(texts))
-        try:
-            return await self.embed(once)
-        except Poison:
-            vectors: dict[str, Vector] = {}
-            for each in once:
-                with suppress(Poison):
-                    vectors |= await self.embed([each])
-            return vectors
+        return await self.facts.embed_accepted(texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

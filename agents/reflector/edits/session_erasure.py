@@ -69,6 +69,9 @@ async def erase_from_facts(args: FactsErase, scope: OwnerEditScope) -> OwnerEdit
         timers = timers.remove(task_id)
     timer_rows = TimerRows.changed(scope.owner_key, timers_before, timers)
     at = max(turns.last_at, int(scope.now.timestamp()))
+    scope.facts.overlay.requests = tuple(
+        each for each in scope.facts.overlay.requests if not each.is_of(args.user_id, args.session_id)
+    )
     marked = turns.model_copy(update={"erased": True, "last_at": at})
     following = _next(args, scope, facts=len(known), more=erased > 0 or len(facts) > BATCH)
     return OwnerEditResult(
