@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memstream.agents.reflector.edits import facts as fact_edits
+from memstream.agents.reflector import reopening
 from memstream.schemas.facts import StoredFact
 from memstream.schemas.topics import RESULTS
 from memstream.streams.engine.crash_points import Step
@@ -213,7 +213,7 @@ async def test_a_fact_that_was_never_believed_stays_closed(bench: Bench, editor:
 async def test_more_facts_than_one_edit_may_restore_come_back_with_the_next(
     bench: Bench, editor: OwnerEditor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fact_edits, "REOPENED_MAX", 1)
+    monkeypatch.setattr(reopening, "REOPENED_MAX", 1)
     likes = [await editor.done("facts.remember", content=f"Likes {each}") for each in ("tea", "coffee")]
     for each in likes:
         await editor.done("facts.supersede", fact_id=each["fact_id"], content="Likes water only")
