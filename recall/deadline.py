@@ -13,7 +13,8 @@ T = TypeVar("T")
 EMBEDDER = "embedder"
 LINKS = "links"
 EVENT = "event"
-HELPERS = frozenset((EMBEDDER, LINKS, EVENT))
+NAMES = "names"
+HELPERS = frozenset((EMBEDDER, LINKS, EVENT, NAMES))
 """Parts that contain no memories. They only support search or ranking."""
 
 
@@ -22,7 +23,7 @@ class UnansweredPart:
     """A part of the read that did not answer."""
 
     part: str
-    """`embedder`, `links`, `event`, `reranker`, `selection`, `groups`, or `<tier>.<search>`."""
+    """`embedder`, `links`, `event`, `names`, `reranker`, `selection`, `groups`, or `<tier>.<search>`."""
     why: str
 
 

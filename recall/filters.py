@@ -187,5 +187,9 @@ def _ceiling(request: RecallRequest) -> models.Condition:
 
 
 def _about(request: RecallRequest) -> list[models.Condition]:
-    named = (("subject", request.subject), ("category", request.category))
-    return [equals(field, value) for field, value in named if value is not None]
+    found: list[models.Condition] = []
+    if request.subject is not None:
+        found.append(any_of("subject", request.subjects or (request.subject,)))
+    if request.category is not None:
+        found.append(equals("category", request.category))
+    return found

@@ -30,6 +30,7 @@ from .record_reader import RecordReader
 from .request import RecallRequest
 from .shared import MEMBERS, with_groups
 from .slots import SlotSelection, defined_slots, select_slots
+from .subject_names import read_names
 
 VALUES_MAX: Final = 200
 """Maximum number of facts in a profile."""
@@ -118,9 +119,10 @@ class ProfileReader:
             reading = replace(reading, groups=())
         elif request.owner.scope in MEMBERS:
             reading = with_groups(reading, await self._records.groups_of(request.tenant_id, request.owner))
+        known_as = (await read_names(self._store, reading)).all_of(request.subject)
+        reading = replace(reading, subject=request.subject, subjects=known_as)
         own, stated = await asyncio.gather(
-            self._facts(replace(reading, subject=request.subject, slots=names), now),
-            self._stated_by_others(names, replace(reading, subject=request.subject), policy, now),
+            self._facts(replace(reading, slots=names), now), self._stated_by_others(names, reading, policy, now)
         )
         found = [(fact.slot if fact.slot in slots else OTHER, fact.denied, _value(fact)) for fact in own]
         known = {(slot, _name(value.value)) for slot, denied, value in found if value.value and not denied}
@@ -139,11 +141,12 @@ class ProfileReader:
         subject = reading.subject
         if subject is None or subject == USER or not inverses:
             return []
+        known_as = {_name(each) for each in reading.subjects}
         facts = await self._facts(replace(reading, subject=None, slots=SlotSelection(tuple(inverses))), now)
         return [
             (inverses[fact.slot], _value(fact).model_copy(update={"value": fact.subject, "inverse_of": fact.slot}))
             for fact in facts
-            if fact.subject != subject and not fact.denied and _name(fact.value or "") == _name(subject)
+            if fact.subject not in reading.subjects and not fact.denied and _name(fact.value or "") in known_as
         ]
 
     async def _facts(self, reading: RecallRequest, now: datetime) -> list[_Fact]:

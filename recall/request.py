@@ -44,6 +44,8 @@ class RecallRequest:
     limit: int = 10
     tiers: tuple[Tier, ...] = TIERS
     subject: str | None = None
+    subjects: tuple[str, ...] = ()
+    """All names of `subject`, as the facts about names state them. Empty: only `subject` itself."""
     category: Category | None = None
     conditions: RecordConditions = NO_CONDITIONS
     """Conditions on tags, metadata, session, agent, trust and time. With conditions, the working set is not read,

@@ -57,6 +57,7 @@ from .forgotten_messages import Quotes, is_quoted, only_asks_to_forget, others_o
 from .payloads import MemorySource, content_of, fit_text_of, impression_of, subject_of, times_of, told_of, trace_of
 from .request import RecallRequest
 from .search import COLLECTION_OF, MemorySearch, Pool, compares_meanings, uses_links
+from .subject_names import with_other_names
 
 log = structlog.get_logger(__name__)
 
@@ -219,6 +220,9 @@ class RecallService:
         parts = DeadlineReads(patience=self._policy.patience)
         helping = (LINKS,) if uses_links(request, self._policy) else ()
         collections = await self._existing.of((*COLLECTION_OF.values(), *helping))
+        time = await self._event_time(request, now, parts, collections) or self._named_time(request, now)
+        if FACTS in collections:
+            request = await with_other_names(request, store=self._store, parts=parts)
         searching = MemorySearch(
             store=self._store,
             embedder=self._embedder,
@@ -228,7 +232,7 @@ class RecallService:
             now=now,
             parts=parts,
             messages=min(messages, self._policy.pool),
-            named=await self._event_time(request, now, parts, collections) or self._named_time(request, now),
+            named=time,
         )
         found = dict(self._found(await searching.run(), request))
         found = await self._remembered(found, searching.forgotten, parts, request)

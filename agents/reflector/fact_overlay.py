@@ -20,6 +20,7 @@ from ...adapters.ports import StoredPoint, VectorStore
 from ...adapters.vectors.conditions import any_of, equals
 from ...memory.facts.similarity import NearFact, cosine
 from ...memory.facts.statements import Statement
+from ...memory.facts.subject_names import NAME_SLOTS, NAMES_MAX, USER, NameFact, SubjectNames
 from ...memory.facts.transitions import CLOSED, READABLE, Transition, has_ended
 from ...schemas import ids
 from ...schemas.collections import FACTS
@@ -30,6 +31,8 @@ from ...streams.engine.retry import Calls
 from .forget_requests import ForgetRequest
 
 Vector = Sequence[float]
+Subjects = tuple[str, ...]
+"""All names of a subject."""
 FEW: Final = 8
 """Limit of the first read for an owner who may have no facts. When the read finds fewer rows, all rows of the owner are
 known. Otherwise, the relevant rows are read next."""
@@ -102,13 +105,15 @@ class FactOverlay:
         self._has_all = False
         """True when all readable rows of the owner were read."""
         self._hashes: set[str] = set()
-        self._predicates: set[tuple[str, str]] = set()
-        self._slots: set[tuple[str, str]] = set()
+        self._predicates: set[tuple[Subjects, str]] = set()
+        self._slots: set[tuple[Subjects, str]] = set()
         self._observations: set[str] = set()
-        """Keys for which all readable rows were read: canonical texts, (subject, predicate) and (subject, slot) pairs,
+        """Keys for which all readable rows were read: canonical texts, (subjects, predicate), (subjects, slot) pairs,
         observations."""
-        self._nearest: dict[tuple[str, str], _Nearest] = {}
-        """The nearest rows by subject and text."""
+        self._nearest: dict[tuple[Subjects, str], _Nearest] = {}
+        """The nearest rows by subjects and text."""
+        self._has_names = False
+        """True when the facts about names were read."""
 
     # ------------------------------------------------------------------------------------------------ reads
     async def look(self, looks: Sequence[FactLook], *, may_be_new: bool) -> None:
@@ -122,16 +127,19 @@ class FactOverlay:
             self._has_all = True
             if not self._read:
                 return
-        compared = {(each.statement.subject, each.statement.content): each for each in looks if each.dense is not None}
+        subjects = {each.statement.subject: await self._subjects(each.statement.subject) for each in looks}
+        compared = {
+            (subjects[each.statement.subject], each.statement.content): each for each in looks if each.dense is not None
+        }
         reads: list[Callable[[], Awaitable[Sequence[StoredPoint]]]] = []
         if not self._has_all:
-            reads.append(partial(self._select, self._any_of(looks)))
-        asked: list[tuple[tuple[str, str], int]] = []
+            reads.append(partial(self._select, self._any_of(looks, subjects)))
+        asked: list[tuple[tuple[Subjects, str], int]] = []
         for place, (key, each) in enumerate(compared.items()):
             assert each.dense is not None
             # earlier looks may close some of the nearest rows
             asked.append((key, each.limit + min(place, LOOK_MORE)))
-            reads.append(partial(self._ask_near, each.statement.subject, each.dense, asked[-1][1]))
+            reads.append(partial(self._ask_near, key[0], each.dense, asked[-1][1]))
 
         async def all_reads() -> list[Sequence[StoredPoint]]:
             return await asyncio.gather(*(read() for read in reads))
@@ -147,8 +155,23 @@ class FactOverlay:
                 self._observations.add(each.observation_id)
             if each.dense is not None:
                 self._hashes.add(each.statement.content_hash)
-                self._predicates |= {(each.statement.subject, name) for name in each.predicates}
-                self._slots |= {(each.statement.subject, name) for name in each.slots}
+                self._predicates |= {(subjects[each.statement.subject], name) for name in each.predicates}
+                self._slots |= {(subjects[each.statement.subject], name) for name in each.slots}
+
+    async def _subjects(self, subject: str) -> Subjects:
+        """Return all names of a subject, by the facts about names and the changes of this outcome."""
+        if subject == USER:
+            return (subject,)
+        named = await self._matching(
+            [any_of("slot", NAME_SLOTS)],
+            lambda each: each.slot in NAME_SLOTS,
+            states=("active",),
+            was_read=self._has_all or self._has_names,
+            limit=NAMES_MAX,
+        )
+        self._has_names = True
+        names = SubjectNames.of(NameFact(each.subject, each.value, each.denied, each.trust) for each in named)
+        return names.all_of(subject)
 
     async def _has_few(self) -> bool:
         """Read some of the owner's facts. Return whether the owner has no other facts."""
@@ -156,7 +179,7 @@ class FactOverlay:
         self._remember(found)
         return len(found) < FEW
 
-    def _any_of(self, looks: Sequence[FactLook]) -> list[models.Condition]:
+    def _any_of(self, looks: Sequence[FactLook], names: Mapping[str, Subjects]) -> list[models.Condition]:
         """Return the condition that matches the rows of these lookups, without the nearest rows."""
         named = [each.observation_id for each in looks if each.observation_id is not None]
         compared = [each for each in looks if each.dense is not None]
@@ -166,7 +189,7 @@ class FactOverlay:
             conditions += [models.HasIdCondition(has_id=direct), any_of("evidence[].observation_id", named)]
         if compared:
             conditions.append(any_of("content_hash", [each.statement.content_hash for each in compared]))
-        subjects = list(dict.fromkeys(each.statement.subject for each in compared))
+        subjects = list(dict.fromkeys(name for each in compared for name in names[each.statement.subject]))
         if predicates := list(dict.fromkeys(name for each in compared for name in each.predicates)):
             conditions.append(models.Filter(must=[any_of("predicate", predicates), any_of("subject", subjects)]))
         if slots := list(dict.fromkeys(name for each in compared for name in each.slots)):
@@ -210,10 +233,10 @@ class FactOverlay:
 
         If several facts match, an active fact has priority over a pending fact, then an older fact over a newer fact.
         """
-        subject, content_hash = statement.subject, statement.content_hash
+        subjects, content_hash = await self._subjects(statement.subject), statement.content_hash
         found = await self._matching(
-            [equals("content_hash", content_hash), equals("subject", subject)],
-            lambda each: each.content_hash == content_hash and each.subject == subject,
+            [equals("content_hash", content_hash), any_of("subject", subjects)],
+            lambda each: each.content_hash == content_hash and each.subject in subjects,
             was_read=self._has_all or content_hash in self._hashes,
         )
         same = [each for each in found if not has_ended(each, statement.begins)]
@@ -251,11 +274,11 @@ class FactOverlay:
 
         `dense`: the statement's vector.
         """
-        subject = statement.subject
-        found = self._known_nearest(statement, limit)
+        subjects = await self._subjects(statement.subject)
+        found = self._known_nearest(subjects, statement, limit)
         if found is None:
             more = limit + len(self._changed)
-            found = await self._calls.call("store", partial(self._ask_near, subject, dense, more))
+            found = await self._calls.call("store", partial(self._ask_near, subjects, dense, more))
             self._remember(found)
         similarity = {each.id: round(each.score, SIMILARITY_DIGITS) for each in found if each.score is not None}
         for fact_id, changed in self._changed.items():
@@ -265,18 +288,18 @@ class FactOverlay:
         near = [
             NearFact(fact, score)
             for fact, score in rows
-            if fact is not None and fact.subject == subject and self._mine(fact, READABLE)
+            if fact is not None and fact.subject in subjects and self._mine(fact, READABLE)
         ]
         return tuple(sorted(near, key=lambda each: (-similarity[each.fact.fact_id], each.fact.fact_id))[:limit])
 
-    def _known_nearest(self, statement: Statement, limit: int) -> Sequence[StoredPoint] | None:
+    def _known_nearest(self, subjects: Subjects, statement: Statement, limit: int) -> Sequence[StoredPoint] | None:
         """Return the nearest rows if they were read before, otherwise None.
 
         Return None too when changes of these rows may bring other rows among the nearest.
         """
         if self._has_all and not self._read:
             return ()
-        known = self._nearest.get((statement.subject, statement.content))
+        known = self._nearest.get((subjects, statement.content))
         if known is None:
             return None
         unchanged = sum(each.id not in self._changed for each in known.found)
@@ -309,10 +332,11 @@ class FactOverlay:
         """Return the facts of this subject with one of these predicates, oldest first."""
         if not predicates:
             return ()
+        subjects = await self._subjects(subject)
         same = await self._matching(
-            [any_of("predicate", predicates), equals("subject", subject)],
-            lambda each: each.predicate in predicates and each.subject == subject,
-            was_read=self._has_all or all((subject, name) in self._predicates for name in predicates),
+            [any_of("predicate", predicates), any_of("subject", subjects)],
+            lambda each: each.predicate in predicates and each.subject in subjects,
+            was_read=self._has_all or all((subjects, name) in self._predicates for name in predicates),
         )
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id)))
 
@@ -321,10 +345,11 @@ class FactOverlay:
         collections have no slot; `of_predicate` finds them."""
         if not slots:
             return ()
+        subjects = await self._subjects(subject)
         same = await self._matching(
-            [any_of("slot", slots), equals("subject", subject)],
-            lambda each: each.slot in slots and each.subject == subject,
-            was_read=self._has_all or all((subject, name) in self._slots for name in slots),
+            [any_of("slot", slots), any_of("subject", subjects)],
+            lambda each: each.slot in slots and each.subject in subjects,
+            was_read=self._has_all or all((subjects, name) in self._slots for name in slots),
         )
         ordered = sorted(same, key=lambda each: (each.recorded_at, each.fact_id))
         kept = {each.fact_id for name in slots for each in [row for row in ordered if row.slot == name][-SLOT_ROWS:]}
@@ -397,8 +422,8 @@ class FactOverlay:
         where = self._where(conditions, states)
         return await self._store.select(FACTS, tenant_id=self.tenant_id, where=where, limit=limit)
 
-    async def _ask_near(self, subject: str, dense: Vector, limit: int) -> Sequence[StoredPoint]:
-        where = self._where([equals("subject", subject)], READABLE)
+    async def _ask_near(self, subjects: Subjects, dense: Vector, limit: int) -> Sequence[StoredPoint]:
+        where = self._where([any_of("subject", subjects)], READABLE)
         return await self._store.nearest(FACTS, tenant_id=self.tenant_id, dense=dense, where=where, limit=limit)
 
     async def _matching(
@@ -408,6 +433,7 @@ class FactOverlay:
         *,
         states: Sequence[FactState] = READABLE,
         was_read: bool = False,
+        limit: int | None = None,
     ) -> list[StoredFact]:
         """Return the facts that match, with the changes of this outcome. `matches` evaluates `conditions` in memory.
 
@@ -417,7 +443,7 @@ class FactOverlay:
         if was_read:
             candidates = dict.fromkeys([*self._read, *self._changed])
         else:
-            found = await self._calls.call("store", partial(self._select, conditions, states=states))
+            found = await self._calls.call("store", partial(self._select, conditions, states=states, limit=limit))
             self._remember(found)
             candidates = dict.fromkeys([*(each.id for each in found), *self._changed])
         facts = [fact for each in candidates if (fact := self._current(each)) is not None]

@@ -105,7 +105,7 @@ def relate_neighbour(
     new = TypedText(statement.typed, _claims(said, pack))
     weighed = []
     for each in near:
-        content = own_statement(each.fact.content, statement.subject)
+        content = own_statement(each.fact.content, each.fact.subject)
         by_text = _relate(content, said, pack, policy)
         known = pack_of(content, policy.conflict.locale)
         old = TypedText(each.fact.typed, _claims(content, known))

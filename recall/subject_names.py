@@ -1,0 +1,60 @@
+"""Look-up of the other names of the subjects that a read names (docs/design/recall.md)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from qdrant_client import models
+
+from ..adapters.ports import VectorStore
+from ..adapters.vectors.conditions import any_of, equals
+from ..memory.facts.subject_names import NAME_SLOTS, NAMES_MAX, NO_NAMES, USER, NameFact, SubjectNames
+from ..schemas.collections import FACTS
+from ..schemas.turns import up_to
+from .deadline import NAMES, DeadlineReads
+from .request import CUE_MAX, RecallRequest
+
+NAMES_SHARE: Final = 0.25
+"""The share of the patience. All searches wait for the names."""
+_FIELDS: Final = ("subject", "value", "denied", "trust")
+
+
+async def read_names(store: VectorStore, request: RecallRequest) -> SubjectNames:
+    """Return the names that the believed facts of these owners state. Raises Transient when the store does not
+    answer."""
+    conditions: list[models.Condition] = [
+        any_of("owner_key", request.owner_keys),
+        any_of("slot", NAME_SLOTS),
+        equals("state", "active"),
+        any_of("sensitivity", up_to(request.ceiling)),
+    ]
+    found = await store.select(
+        FACTS,
+        tenant_id=request.tenant_id,
+        where=models.Filter(must=conditions, must_not=[equals("subject", USER)]),
+        limit=NAMES_MAX,
+        fields=_FIELDS,
+    )
+    return SubjectNames.of(
+        NameFact(
+            str(each.payload["subject"]),
+            each.payload.get("value"),
+            bool(each.payload.get("denied")),
+            str(each.payload.get("trust", USER)),
+        )
+        for each in found
+    )
+
+
+async def with_other_names(request: RecallRequest, *, store: VectorStore, parts: DeadlineReads) -> RecallRequest:
+    """Return the request for all names of the subject that it asks for, and of the subjects that its cue names."""
+    cue = request.search_text
+    if cue is None and request.subject is None:
+        return request
+    names = await parts.ask(NAMES, lambda: read_names(store, request), share=NAMES_SHARE) or NO_NAMES
+    if request.subject is not None:
+        request = replace(request, subjects=names.all_of(request.subject))
+    others = names.others_in(cue) if cue is not None else ()
+    wider = " ".join((cue or "", *(each.replace("-", " ") for each in others)))
+    return replace(request, cue=wider) if others and len(wider) <= CUE_MAX else request
