@@ -63,6 +63,7 @@ from .rows import (
     ResultRow,
     TurnName,
     TurnRow,
+    evidence_subject,
 )
 
 C = TypeVar("C", bound=Contract)
@@ -374,7 +375,7 @@ def evidence(fact: Fact) -> Iterator[tuple[EvidenceRow, tuple[str, str, str, str
     """Yield each piece of evidence of a fact for `History.evidence`, with the entry for `History.evidence_keys`."""
     owner_key = fact.owner.key(fact.tenant_id)
     for each in fact.evidence:
-        said = (owner_key, each.session_id, each.turn_id, fact.subject)
+        said = (owner_key, each.session_id, each.turn_id, evidence_subject(fact.subject))
         yield _evidence(fact, owner_key, each), said
 
 

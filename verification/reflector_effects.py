@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..schemas import ids
 from ..schemas.collections import EPISODES
 from ..schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS_UPDATED
-from .rows import EventRow, History, ObservedRow, RecordedRow, TurnName
+from .rows import EventRow, History, ObservedRow, RecordedRow, TurnName, evidence_subject
 from .verdicts import Expected, Findings, format_turn, positions
 
 OPENING = frozenset(("reinforced", "updated", "merged", "approved", "promoted", "quarantined"))
@@ -35,7 +35,8 @@ class _Changes:
         """Return whether a fact of this subject has evidence from this turn. The check then accepts an observation that
         made no fact: when a turn states something twice in different words, the second statement changes nothing. The
         rows contain only hashes, so the check cannot compare the words."""
-        return (row.owner_key, ids.split(row.session_key)[2], row.turn_id, subject) in self._evidence_keys
+        session_id = ids.split(row.session_key)[2]
+        return (row.owner_key, session_id, row.turn_id, evidence_subject(subject)) in self._evidence_keys
 
     def of_turn(self, row: ObservedRow) -> list[EventRow]:
         return [event for each in row.observations for event in self.of(row, each.observation_id)]

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from ..memory.facts.subject_names import USER
 from ..schemas.budgets import StoredBudget
 from ..schemas.parking import UnreadDeleted
 from ..schemas.topics import DEAD_LETTER_SUFFIX, StageName
@@ -320,6 +321,12 @@ class PointRow:
 
 Caused = TurnRow | Refusal | ObservedRow | CommandRow
 """Records that have an effect."""
+
+
+def evidence_subject(subject: str) -> str:
+    """Return the subject by which evidence is looked up. Another subject than the user may have several names, and a
+    namesake gets another subject than its observation, so all of them count as one."""
+    return subject if subject == USER else ""
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from qdrant_client import models
 
 from ...adapters.ports import StoredPoint, VectorStore
 from ...adapters.vectors.conditions import any_of, equals
+from ...memory.facts.namesakes import RELATION_SLOTS
 from ...memory.facts.similarity import NearFact, cosine
 from ...memory.facts.statements import Statement
 from ...memory.facts.subject_names import NAME_SLOTS, NAMES_MAX, USER, NameFact, SubjectNames
@@ -157,6 +158,17 @@ class FactOverlay:
                 self._hashes.add(each.statement.content_hash)
                 self._predicates |= {(subjects[each.statement.subject], name) for name in each.predicates}
                 self._slots |= {(subjects[each.statement.subject], name) for name in each.slots}
+
+    async def relations(self) -> tuple[StoredFact, ...]:
+        """Return the owner's facts that somebody has a relation to the user, also closed ones. A correction is not
+        among them."""
+        found = await self._matching(
+            [any_of("slot", RELATION_SLOTS), equals("subject", USER)],
+            lambda each: each.slot in RELATION_SLOTS and each.subject == USER,
+            states=("active", "pending", "superseded", "expired", "forgotten"),
+            limit=NAMES_MAX,
+        )
+        return tuple(found)
 
     async def _subjects(self, subject: str) -> Subjects:
         """Return all names of a subject, by the facts about names and the changes of this outcome."""

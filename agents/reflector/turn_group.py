@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...adapters.ports import VectorStore
+from ...memory.facts.namesakes import Namesakes
+from ...memory.facts.subject_names import USER
 from ...schemas.collections import TASKS
 from ...schemas.episodes import StoredEpisode
 from ...schemas.errors import Poison
@@ -168,7 +170,14 @@ class TurnDecider:
     async def _route(
         self, turns: Sequence[TurnRecord], rows: Rows, overlay: FactOverlay, counted: Counter[str]
     ) -> tuple[list[RoutedObservations], dict[str, bytes]]:
-        """Return the turns that are not yet reflected, with their routes, and the rows of their sessions."""
+        """Return the turns that are not yet reflected, with their routes, and the rows of their sessions.
+
+        A statement about a namesake gets a subject of its own, by the relations that are stored and that earlier turns
+        state.
+        """
+        namesakes = Namesakes()
+        if any(each.subject != USER for work, _ in turns for each in work.observed.observations):
+            namesakes.know(await overlay.relations())
         before: dict[str, ReflectedTurns] = {}
         reflected: dict[str, ReflectedTurns] = {}
         routed: list[RoutedObservations] = []
@@ -183,6 +192,7 @@ class TurnDecider:
             if reflected[key].took_back(observed.turn_id):
                 counted["retracted"] += 1
                 observed = observed.model_copy(update={"observations": (), "evicted": ()})
+            observed = observed.model_copy(update={"observations": namesakes.named(observed.observations)})
             facts = self.facts(observed, overlay, lambda name: counted.update({name: 1}))
             routed.append(await RoutedObservations.of(observed, facts))
         after: dict[str, bytes] = {}

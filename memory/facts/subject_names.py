@@ -45,9 +45,9 @@ class SubjectNames:
         """
         owners: dict[str, set[str]] = {}
         for each in facts:
-            name = _as_subject(each.value or "")
+            name = as_subject(each.value or "")
             if each.subject != USER and name not in ("", USER) and not each.denied and each.trust == "user":
-                owners.setdefault(name, set()).add(_as_subject(each.subject))
+                owners.setdefault(name, set()).add(as_subject(each.subject))
         groups: dict[str, frozenset[str]] = {}
         for name, subjects in owners.items():
             if len(subjects) > 1:
@@ -59,7 +59,7 @@ class SubjectNames:
 
     def all_of(self, subject: str) -> tuple[str, ...]:
         """Return all names of a subject, the given one first."""
-        return tuple(dict.fromkeys((subject, *self.groups.get(_as_subject(subject), ()))))
+        return tuple(dict.fromkeys((subject, *self.groups.get(as_subject(subject), ()))))
 
     def others_in(self, words: str) -> tuple[str, ...]:
         """Return the other names of the subjects that a text names."""
@@ -72,7 +72,7 @@ class SubjectNames:
 NO_NAMES: Final = SubjectNames({})
 
 
-def _as_subject(name: str) -> str:
+def as_subject(name: str) -> str:
     """Return a name as the observer writes subjects: `Big J` is `big-j`."""
     return "-".join(_plain(name).split())
 

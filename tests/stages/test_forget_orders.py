@@ -53,7 +53,7 @@ async def believed(bench: Bench) -> list[tuple[str, str, int, list[str]]]:
     """Return subject, content, reinforcements and sessions of the evidence of each believed fact."""
     rows = [StoredFact.from_payload(each.payload) for each in await bench.store.select("facts", tenant_id="acme")]
     return sorted(
-        (row.subject, row.content, row.reinforcement_count, [each.session_id for each in row.evidence])
+        (row.subject, row.content, row.reinforcement_count, sorted(each.session_id for each in row.evidence))
         for row in rows
         if row.state in ("active", "pending")
     )
