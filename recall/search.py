@@ -33,6 +33,7 @@ from .forgotten_messages import FIELDS as FORGOTTEN_FIELDS
 from .forgotten_messages import Quotes, forgotten_of, quotes_in, turn_of
 from .payloads import COMPOSITE_FIELDS, FIELDS
 from .request import RecallRequest
+from .subject_names import other_names
 
 COLLECTION_OF: dict[Tier, str] = {"semantic": FACTS, "working": WORKING, "episodic": EPISODES, "turns": TURNS}
 ORDERS: dict[Tier, tuple[str, ...]] = {
@@ -115,6 +116,8 @@ class MemorySearch:
         self._has_facts = FACTS in collections
         self.forgotten: Quotes = {}
         """The quotes of forgotten facts in the turns of the found messages. Set by `run` when messages are searched."""
+        self.other_names = ""
+        """The other names of the subjects that the cue names, which are searched and compared, too. Set by `run`."""
         self.as_speaker: str | None = None
         """The cue as the speaker named in it would write it: "my" instead of "Ann's". None when the cue names no known
         speaker. Set by `run`."""
@@ -183,11 +186,19 @@ class MemorySearch:
         if "turns" in tiers and (named := await self._speaker(cue)) is not None:
             self.as_speaker = named.first_person
             cues["turns"] = _TierCue(named.first_person, named.without_name, named.names)
-        vectors = await self._embedded(list(dict.fromkeys(each.meaning for each in cues.values())))
+        vectors, self.other_names = await asyncio.gather(
+            self._embedded(list(dict.fromkeys(each.meaning for each in cues.values()))), self._other_names(cue)
+        )
+        cues = {tier: each.with_words(self.other_names) for tier, each in cues.items()}
         self._compares_words = bool(vectors) and not compares_meanings(self._embedder)
         async with asyncio.TaskGroup() as group:
             for tier, each in cues.items():
                 group.create_task(self._search(tier, each, vectors.get(each.meaning)))
+
+    async def _other_names(self, cue: str) -> str:
+        if not self._has_facts:
+            return ""
+        return await other_names(cue, self._request, store=self._store, parts=self._parts)
 
     async def _speaker(self, cue: str) -> Speaker | None:
         """Return the speaker named in the cue, or None unless exactly one speaker of the owner's messages matches. When
@@ -341,6 +352,10 @@ class _TierCue:
     words: str
     names: frozenset[str] = frozenset()
     """Names of the speaker whose messages are preferred."""
+
+    def with_words(self, more: str) -> _TierCue:
+        """Return the cue with more words to search."""
+        return replace(self, words=f"{self.words} {more}") if more else self
 
 
 def compares_meanings(embedder: Embedder) -> bool:

@@ -57,7 +57,7 @@ from .forgotten_messages import Quotes, is_quoted, only_asks_to_forget, others_o
 from .payloads import MemorySource, content_of, fit_text_of, impression_of, subject_of, times_of, told_of, trace_of
 from .request import RecallRequest
 from .search import COLLECTION_OF, MemorySearch, Pool, compares_meanings, uses_links
-from .subject_names import with_other_names
+from .subject_names import with_all_names
 
 log = structlog.get_logger(__name__)
 
@@ -222,7 +222,7 @@ class RecallService:
         collections = await self._existing.of((*COLLECTION_OF.values(), *helping))
         time = await self._event_time(request, now, parts, collections) or self._named_time(request, now)
         if FACTS in collections:
-            request = await with_other_names(request, store=self._store, parts=parts)
+            request = await with_all_names(request, store=self._store, parts=parts)
         searching = MemorySearch(
             store=self._store,
             embedder=self._embedder,
@@ -353,7 +353,7 @@ class RecallService:
     ) -> list[ScoredMemory]:
         links, named = searched.links, searched.named
         lifted = activation(links, {identity: each.match for (_, identity), each in found.items()}) if links else {}
-        fit = self._fits(found, request)
+        fit = self._fits(found, request, searched.other_names)
         scored = []
         for key, each in found.items():  # hot loop: hundreds of candidates
             tier, identity = key
@@ -412,9 +412,12 @@ class RecallService:
             return True
         return any(scored.id in each.ids for each in lists)
 
-    def _fits(self, found: Mapping[Key, _Found], request: RecallRequest) -> dict[Key, float]:
-        """Return how well each statement fits the cue. The result is empty without a cue, for messages alone, and for
-        the profile `composite`. After a reranker, its order defines the fit."""
+    def _fits(self, found: Mapping[Key, _Found], request: RecallRequest, other_names: str) -> dict[Key, float]:
+        """Return how well each statement fits the cue and the other names of its subjects.
+
+        The result is empty without a cue, for messages alone, and for the profile `composite`. After a reranker, its
+        order defines the fit.
+        """
         cue = request.search_text
         if cue is None or request.tiers == ("turns",) or self._policy.profile == "composite":
             return {}
@@ -423,7 +426,9 @@ class RecallService:
         texts = [fit_text_of(tier, each.payload, each.content, each.similarity) for (tier, _), each in found.items()]
         searched = any(each.similarity is not None for each in found.values())
         meanings = searched and compares_meanings(self._embedder)
-        return dict(zip(found, fits(cue, texts, pack_of(cue, self._locale), meanings=meanings), strict=True))
+        pack = pack_of(cue, self._locale)
+        wider = f"{cue} {other_names}" if other_names else cue
+        return dict(zip(found, fits(wider, texts, pack, meanings=meanings), strict=True))
 
     def _found(self, pools: Mapping[Tier, Pool], request: RecallRequest) -> Iterator[tuple[Key, _Found]]:
         for tier, pool in pools.items():

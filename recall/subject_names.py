@@ -13,7 +13,7 @@ from ..memory.facts.subject_names import NAME_SLOTS, NAMES_MAX, NO_NAMES, USER, 
 from ..schemas.collections import FACTS
 from ..schemas.turns import up_to
 from .deadline import NAMES, DeadlineReads
-from .request import CUE_MAX, RecallRequest
+from .request import RecallRequest
 
 NAMES_SHARE: Final = 0.25
 """The share of the patience. All searches wait for the names."""
@@ -47,14 +47,19 @@ async def read_names(store: VectorStore, request: RecallRequest) -> SubjectNames
     )
 
 
-async def with_other_names(request: RecallRequest, *, store: VectorStore, parts: DeadlineReads) -> RecallRequest:
-    """Return the request for all names of the subject that it asks for, and of the subjects that its cue names."""
-    cue = request.search_text
-    if cue is None and request.subject is None:
+async def with_all_names(request: RecallRequest, *, store: VectorStore, parts: DeadlineReads) -> RecallRequest:
+    """Return the request for all names of the subject that it asks for."""
+    if request.subject is None:
         return request
-    names = await parts.ask(NAMES, lambda: read_names(store, request), share=NAMES_SHARE) or NO_NAMES
-    if request.subject is not None:
-        request = replace(request, subjects=names.all_of(request.subject))
-    others = names.others_in(cue) if cue is not None else ()
-    wider = " ".join((cue or "", *(each.replace("-", " ") for each in others)))
-    return replace(request, cue=wider) if others and len(wider) <= CUE_MAX else request
+    names = await _names(request, store, parts)
+    return replace(request, subjects=names.all_of(request.subject))
+
+
+async def other_names(cue: str, request: RecallRequest, *, store: VectorStore, parts: DeadlineReads) -> str:
+    """Return the other names of the subjects that a cue names, as words."""
+    names = await _names(request, store, parts)
+    return " ".join(each.replace("-", " ") for each in names.others_in(cue))
+
+
+async def _names(request: RecallRequest, store: VectorStore, parts: DeadlineReads) -> SubjectNames:
+    return await parts.ask(NAMES, lambda: read_names(store, request), share=NAMES_SHARE) or NO_NAMES
