@@ -7,7 +7,7 @@ from typing import Final
 
 from qdrant_client import models
 
-from ..adapters.ports import VectorStore
+from ..adapters.ports import Payload, VectorStore
 from ..adapters.vectors.conditions import any_of, equals
 from ..memory.facts.subject_names import NAME_SLOTS, NAMES_MAX, NO_NAMES, USER, NameFact, SubjectNames
 from ..schemas.collections import FACTS
@@ -36,14 +36,16 @@ async def read_names(store: VectorStore, request: RecallRequest) -> SubjectNames
         limit=NAMES_MAX,
         fields=_FIELDS,
     )
-    return SubjectNames.of(
-        NameFact(
-            str(each.payload["subject"]),
-            each.payload.get("value"),
-            bool(each.payload.get("denied")),
-            str(each.payload.get("trust", USER)),
-        )
-        for each in found
+    return SubjectNames.of(_name_fact(each.payload) for each in found)
+
+
+def _name_fact(payload: Payload) -> NameFact:
+    value = payload.get("value")
+    return NameFact(
+        subject=str(payload["subject"]),
+        value=value if isinstance(value, str) else None,
+        denied=bool(payload.get("denied")),
+        trust=str(payload.get("trust", "user")),
     )
 
 
