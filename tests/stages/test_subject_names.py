@@ -16,7 +16,7 @@ from tests.support.embedded_stage import Bench, open_bench
 from tests.support.reflector_world import Talk, reflector
 
 CORPUS = Path(__file__).parents[1] / "corpora" / "names"
-CASES = [case for name in ("tuned",) for case in json.loads((CORPUS / f"{name}.json").read_text())]
+CASES = [case for name in ("tuned", "unseen") for case in json.loads((CORPUS / f"{name}.json").read_text())]
 
 
 @pytest.fixture
