@@ -16,14 +16,14 @@ from ..schemas.export import ExportHeader, ExportLine, FileFormat
 from ..schemas.front_door.json_text import BOM
 from ..schemas.imports import ImportFault
 from ..schemas.turns import Owner
-from .foreign.agentos import read_agentos
+from .foreign.agentos import TRACES, read_agentos
 from .foreign.chatgpt import read_chatgpt
 from .foreign.letta import read_letta
 from .foreign.mem0 import read_mem0
 from .foreign.table import columns_of, read_table
 from .foreign.zep import read_zep
 from .formats.notes_import import read_notes, size_of_notes
-from .formats.sqlite_import import MAGIC, is_export, read_sqlite
+from .formats.sqlite_import import MAGIC, is_export, read_sqlite, table_names
 from .import_file import CHUNK, FileLine, ImportRefused, ImportSource, read_list, read_ndjson
 
 ForeignFormat = Literal["chatgpt", "csv", "agentos", "mem0", "zep", "letta"]
@@ -51,7 +51,7 @@ class Beginning:
     """The first bytes, without a byte order mark."""
     keys: tuple[str, ...] = ()
     """The names of the fields of the object, or of the first object of the list, as far as the first bytes have
-    them."""
+    them; of a database, the table by which it is known."""
 
     def has(self, container: Container, *keys: str) -> bool:
         """Return whether the file is such a container with these fields."""
@@ -80,9 +80,11 @@ class Beginning:
             if head.startswith(beginning):
                 raise ImportRefused(f"{source.name} {what}")
         if head.startswith(MAGIC):
-            if not is_export(head):
+            if is_export(head):
+                return cls("database", head, ("records",))
+            if TRACES not in table_names(source):
                 raise ImportRefused(f"{source.name} is a SQLite database of another program: export it as JSON or CSV")
-            return cls("database", head)
+            return cls("database", head, (TRACES,))
         if head[:1] == b"\0" or head[1:2] == b"\0":
             raise ImportRefused(f"{source.name} is UTF-16 or binary: convert it to UTF-8")
         head = head.removeprefix(BOM).lstrip()
@@ -150,7 +152,7 @@ class ImportFormat:
 FORMATS: Final = (
     ImportFormat("ndjson", lambda begin: begin.has("object", "kind"), read_ndjson, foreign=False),
     ImportFormat("json", lambda begin: begin.has("list", "kind"), read_list, foreign=False),
-    ImportFormat("sqlite", lambda begin: begin.container == "database", read_sqlite, foreign=False),
+    ImportFormat("sqlite", lambda begin: begin.has("database", "records"), read_sqlite, foreign=False),
     ImportFormat("markdown", lambda begin: begin.container == "folder", read_notes, size_of_notes, foreign=False),
     ImportFormat("obsidian", lambda begin: begin.container == "folder", read_notes, size_of_notes, foreign=False),
     ImportFormat("chatgpt", lambda begin: begin.has("list", "mapping"), read_chatgpt),
@@ -159,7 +161,11 @@ FORMATS: Final = (
     ),
     ImportFormat(
         "agentos",
-        lambda begin: begin.has("object", "traces") or begin.has("list", "content", "type", "scope"),
+        lambda begin: (
+            begin.has("database", TRACES)
+            or begin.has("object", "traces")
+            or begin.has("list", "content", "type", "scope")
+        ),
         read_agentos,
     ),
     ImportFormat(
@@ -170,10 +176,23 @@ FORMATS: Final = (
     ),
     ImportFormat(
         "zep",
-        lambda begin: begin.has("list", "fact") or (begin.has("object", "edges") and "traces" not in begin.keys),
+        lambda begin: (
+            begin.has("list", "fact")
+            or begin.has("list", "summary", "labels")
+            or (
+                "traces" not in begin.keys and any(begin.has("object", each) for each in ("edges", "episodes", "nodes"))
+            )
+        ),
         read_zep,
     ),
-    ImportFormat("letta", lambda begin: begin.has("object", "agents"), read_letta),
+    ImportFormat(
+        "letta",
+        lambda begin: (
+            begin.has("object", "agents")
+            or (begin.has("list", "text") and any(begin.has("list", each) for each in ("archive_id", "is_deleted")))
+        ),
+        read_letta,
+    ),
 )
 
 

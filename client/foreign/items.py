@@ -17,12 +17,14 @@ from ...schemas.turns import MESSAGES_MAX, TURN_MAX_BYTES
 from ..import_file import FileLine
 
 Fields = Mapping[str, Any]
-Convert = Callable[[Fields], Iterable[tuple[Literal["imported_turn", "imported_fact"], Mapping[str, Any]]]]
+Convert = Callable[[Fields], Iterable[tuple[Literal["imported_turn", "imported_fact", "left_out"], Mapping[str, Any]]]]
 """A function that returns the kinds and the records of the lines of an item. Raises ValueError for a wrong item."""
 TURN_ROOM: Final = TURN_MAX_BYTES - 16 * 1024
 """Bytes of the messages of a turn. The rest is for its ids and tags."""
 END: Final = b'{"kind":"end"}'
 """The last line of an import."""
+LEFT_OUT: Final = "left_out"
+"""Kind of a line for an item that the format leaves out, and that the result counts as skipped."""
 AS_WRITTEN: Final = "correct the item, or remove it from the file"
 
 

@@ -1,4 +1,5 @@
-"""Reader of an agent file of Letta (`.af`): the messages of its agents, and the lines of its memory blocks."""
+"""Reader of Letta: an agent file (`.af`) with messages of agents and memory blocks, or a list of the passages of an
+archival memory."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any, Final
 
 from ...schemas.imports import ImportFault
 from ..import_file import FileLine, ImportSource, read_items
-from .items import Fields, conversation_turns, converted, given_time, statement
+from .items import Fields, conversation_turns, converted, given_time, short_tags, statement
 
 NAMES: Final = ("agents", "blocks")
 PERSONA: Final = "persona"
@@ -18,7 +19,7 @@ SEND: Final = "send_message"
 
 
 def read_letta(source: ImportSource, end: int, number: int) -> Iterator[FileLine | ImportFault]:
-    """Yield one line for each turn, and for each line of a block."""
+    """Yield one line for each turn, for each line of a block, and for each passage."""
     yield from converted(read_items(source, NAMES, end, number), source.name, _lines, end=end, number=number)
 
 
@@ -26,9 +27,12 @@ def _lines(item: Fields) -> Iterator[tuple[Any, dict[str, Any]]]:
     if "label" in item:
         yield from _block(item)
         return
+    if "text" in item:
+        yield from _passage(item)
+        return
     messages = item.get("messages")
     if not isinstance(messages, list) or not isinstance(item.get("name") or item.get("id"), str):
-        raise ValueError("is neither an agent with messages nor a block with a label")
+        raise ValueError("is no agent with messages, no block with a label and no passage with a text")
     said = [made for each in messages if (made := _message(each)) is not None]
     for turn in conversation_turns(f"letta-{item.get('name') or item['id']}", said):
         yield "imported_turn", turn
@@ -41,6 +45,16 @@ def _block(block: Fields) -> Iterator[tuple[Any, dict[str, Any]]]:
     for line in value.splitlines() if label != PERSONA else ():
         if line.strip():
             yield statement(line, metadata={"block": label})
+
+
+def _passage(passage: Fields) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield the statement of a passage. A passage of a file is a part of a document and no statement."""
+    tags, metadata = passage.get("tags") or [], passage.get("metadata") or {}
+    if not isinstance(tags, list) or not isinstance(metadata, dict):
+        raise ValueError("has tags or metadata in another form than Letta writes")
+    if not passage.get("is_deleted") and not passage.get("file_id"):
+        at = given_time(passage.get("created_at"))
+        yield statement(passage["text"], said_at=at, tags=short_tags(*tags), metadata=metadata)
 
 
 def _message(message: object) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Reader of an export in a SQLite database. The file is hostile: only two plain tables are read, and nothing in it is
+"""Reader of an export in a SQLite database. The file is hostile: only plain tables are read, and nothing in it is
 executed."""
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final
 
 from ...schemas.front_door.json_text import NotJson, parse_text
@@ -34,13 +33,12 @@ def is_export(head: bytes) -> bool:
 def read_sqlite(source: ImportSource, end: int, number: int) -> Iterator[FileLine | ImportFault]:
     """Yield the rows of `records` behind position `number`, each with the tags of the table `tags`. Raises
     ImportRefused."""
-    if source.path is None:
-        raise ImportRefused("a database is no body of a request: send its lines, as the client does")
     try:
-        with _opened(source.path, source.name) as db:
+        with opened_database(source) as db:
+            _check(db, source.name)
             yield from _rows(db, source, number)
     except sqlite3.Error as error:
-        raise ImportRefused(f"{source.name} cannot be read as a SQLite database ({error}): export again") from None
+        raise unreadable(source, error) from None
 
 
 def _rows(db: sqlite3.Connection, source: ImportSource, position: int) -> Iterator[FileLine | ImportFault]:
@@ -86,9 +84,17 @@ def _line(db: sqlite3.Connection, kind: str, name: Any, text: str) -> bytes:
     return json.dumps({"kind": kind, "record": record}).encode()
 
 
+def unreadable(source: ImportSource, error: sqlite3.Error) -> ImportRefused:
+    return ImportRefused(f"{source.name} cannot be read as a SQLite database ({error}): export again")
+
+
 @contextmanager
-def _opened(path: Path, name: str) -> Iterator[sqlite3.Connection]:
-    """Open a database to read it. Raises ImportRefused for a database with anything that could run."""
+def opened_database(source: ImportSource) -> Iterator[sqlite3.Connection]:
+    """Open a database of any program to read it. Raises ImportRefused for a database with anything that could run, and
+    sqlite3.Error."""
+    if source.path is None:
+        raise ImportRefused("a database is no body of a request: send its lines, as the client does")
+    path, name = source.path, source.name
     for beside in ("-wal", "-journal"):
         other = path.with_name(path.name + beside)
         if other.exists() and other.stat().st_size:
@@ -100,20 +106,35 @@ def _opened(path: Path, name: str) -> Iterator[sqlite3.Connection]:
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA query_only = ON")
         db.execute("PRAGMA cell_size_check = ON")
-        _check(db, name)
+        found = db.execute("SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view') LIMIT 1").fetchone()
+        if found is not None:
+            raise ImportRefused(f"{name} has the {found[0]} {str(found[1])[:64]!r}: an export has none; remove it")
         yield db
 
 
+def table_names(source: ImportSource) -> tuple[str, ...]:
+    """Return the names of the tables of a database. Raises ImportRefused."""
+    try:
+        with opened_database(source) as db:
+            return tuple(str(name) for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"))
+    except sqlite3.Error as error:
+        raise unreadable(source, error) from None
+
+
+def stored_columns(db: sqlite3.Connection, table: str) -> list[str]:
+    """Return the columns of a plain table; nothing for a virtual or an absent table, and for a table with a column that
+    is computed while it is read."""
+    plain = "SELECT 1 FROM sqlite_schema WHERE name = ? AND type = 'table' AND sql LIKE 'CREATE TABLE%'"
+    if db.execute(plain, (table,)).fetchone() is None:
+        return []
+    found = [(each[1], each[6]) for each in db.execute(f"PRAGMA table_xinfo({table})")]
+    return [] if any(hidden for _, hidden in found) else [name for name, _ in found]
+
+
 def _check(db: sqlite3.Connection, name: str) -> None:
-    """Raises ImportRefused for a database of another version, or one that was changed to run something."""
+    """Raises ImportRefused for a database of another version, or with other tables than an export has."""
     if (version := db.execute("PRAGMA user_version").fetchone()[0]) != SCHEMA_VERSION:
         raise ImportRefused(f"{name} has version {version}, known is {SCHEMA_VERSION}: use another memstream")
-    found = db.execute("SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view') LIMIT 1").fetchone()
-    if found is not None:
-        raise ImportRefused(f"{name} has the {found[0]} {str(found[1])[:64]!r}: an export has none; remove it")
     for table, columns in TABLE_COLUMNS.items():
-        plain = "SELECT 1 FROM sqlite_schema WHERE name = ? AND type = 'table' AND sql LIKE 'CREATE TABLE%'"
-        is_plain = db.execute(plain, (table,)).fetchone() is not None
-        there = [(each[1], each[6]) for each in db.execute(f"PRAGMA table_xinfo({table})")] if is_plain else []
-        if there != [(each, 0) for each in columns]:  # a column that is not 0 is computed while it is read
+        if stored_columns(db, table) != list(columns):
             raise ImportRefused(f"{name} has not the table {table} of an export: export again")

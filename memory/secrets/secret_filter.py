@@ -18,6 +18,12 @@ from .protection import BUILT_IN, Protected, protect
 NAMED_MAX: Final = 200
 """Maximum length of a value that is searched together with its name (`"pin": "4711"`), in characters."""
 _ID: Final = re.compile(r"(?:.*_)?ids?")
+_HASH: Final = re.compile(r"(?:content_hash|sha256|turn_sha256): [0-9a-f]{64}")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+_Seen = dict[str, Protected]
+"""The texts of one JSON value after protection. Records repeat their field names, times and quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,55 +59,62 @@ class SecretFilter:
 
     def value(self, value: JsonValue) -> ProtectedValue:
         """Protect every text inside a JSON value, including field names. Ids do not change, because they name
-        records."""
-        labels: list[Sensitivity | None] = []
-        return ProtectedValue(self._value(value, labels), highest(*labels))
+        records. Hashes and times are not searched: they are most texts of a record, and have no secret."""
+        seen: _Seen = {}
+        return ProtectedValue(self._value(value, seen), _label_of(seen))
 
     def named(self, name: str, value: JsonValue) -> ProtectedValue:
         """Protect the value of a field together with its name, which may identify a secret (`"pin": "4711"`)."""
-        labels: list[Sensitivity | None] = []
-        return ProtectedValue(self._named(name, value, labels), highest(*labels))
+        seen: _Seen = {}
+        return ProtectedValue(self._named(name, value, seen), _label_of(seen))
 
     # ------------------------------------------------------------------------------------------------ helpers
-    def _value(self, value: JsonValue, labels: list[Sensitivity | None]) -> JsonValue:
+    def _value(self, value: JsonValue, seen: _Seen) -> JsonValue:
         if isinstance(value, str):
-            return self._json(value, labels) if value.lstrip()[:1] in ("{", "[") else self._text(value, labels)
+            return self._json(value, seen) if value.lstrip()[:1] in ("{", "[") else self._text(value, seen).text
         if isinstance(value, int) and not isinstance(value, bool):
-            shown = self._text(str(value), labels)
+            shown = self._text(str(value), seen).text
             return value if shown == str(value) else shown
         if isinstance(value, list):
-            return [self._value(each, labels) for each in value]
+            return [self._value(each, seen) for each in value]
         if isinstance(value, dict):
-            return {self._text(name, labels): self._named(name, each, labels) for name, each in value.items()}
+            return {self._text(name, seen).text: self._named(name, each, seen) for name, each in value.items()}
         return value
 
-    def _named(self, name: str, value: JsonValue, labels: list[Sensitivity | None]) -> JsonValue:
-        if _ID.fullmatch(name):
+    def _named(self, name: str, value: JsonValue, seen: _Seen) -> JsonValue:
+        if _ID.fullmatch(name) or (isinstance(value, str) and _is_computed(name, value)):
             return value
-        shown = self._value(value, labels)
+        shown = self._value(value, seen)
         is_short = isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= NAMED_MAX
         if not is_short or shown != value or value == "":
             return shown
         prefix = f"{name}: "
-        together = self.text(prefix + str(value))
-        labels.append(together.sensitivity)
+        together = self._text(prefix + str(value), seen)
         if together.dropped:
             return ""
         return value if together.text == prefix + str(value) else together.text.removeprefix(prefix)
 
-    def _json(self, text: str, labels: list[Sensitivity | None]) -> str:
+    def _json(self, text: str, seen: _Seen) -> str:
         """Protect a text that may be JSON itself, such as the arguments of a tool call."""
         try:
             read = json.loads(text)
         except (ValueError, RecursionError):
-            return self._text(text, labels)
-        shown = self._value(read, labels)
-        return self._text(text if shown == read else json.dumps(shown, ensure_ascii=False), labels)
+            return self._text(text, seen).text
+        shown = self._value(read, seen)
+        return self._text(text if shown == read else json.dumps(shown, ensure_ascii=False), seen).text
 
-    def _text(self, text: str, labels: list[Sensitivity | None]) -> str:
-        protected = self.text(text)
-        labels.append(protected.sensitivity)
-        return protected.text
+    def _text(self, text: str, seen: _Seen) -> Protected:
+        if (protected := seen.get(text)) is None:
+            protected = seen[text] = self.text(text)
+        return protected
+
+
+def _is_computed(name: str, value: str) -> bool:
+    return _TIME.fullmatch(value) is not None or _HASH.fullmatch(f"{name}: {value}") is not None
+
+
+def _label_of(seen: _Seen) -> Sensitivity | None:
+    return highest(*(each.sensitivity for each in seen.values()))
 
 
 def highest(*sensitivities: Sensitivity | None) -> Sensitivity | None:

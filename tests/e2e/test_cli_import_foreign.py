@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.agentos_database import agentos_database
 from tests.support.cli_process import InProcess
 
 FILES = Path(__file__).resolve().parents[1] / "data" / "foreign"
@@ -19,6 +20,11 @@ WHOSE = ("--tenant", "demo", "--user", "ana")
 @pytest.fixture
 def command(tmp_path: Path) -> InProcess:
     shutil.copytree(FILES, tmp_path, dirs_exist_ok=True)
+    traces = [
+        {"type": "semantic", "scope": "user", "content": "Rows on the river", "created_at": 1_711_234_567_890},
+        {"type": "semantic", "scope": "user", "content": "Page 1", "metadata": {"document_id": "d"}},
+    ]
+    agentos_database(tmp_path / "brain.sqlite", {"memory_traces": traces})
     return InProcess(tmp_path, {"MEMSTREAM_DATADIR": str(tmp_path / "memory")})
 
 
@@ -41,7 +47,7 @@ def test_conversations_become_turns_once(command: InProcess, tmp_path: Path) -> 
 @pytest.mark.long
 def test_statements_of_each_format_become_facts_once(command: InProcess) -> None:
     reports = {}
-    for name in ("knowledge.csv", "mem0.json", "zep.json", "agentos.json", "agent.af"):
+    for name in ("knowledge.csv", "mem0.json", "zep.json", "agentos.json", "agent.af", "passages.json", "brain.sqlite"):
         done = command("import", name, *WHOSE)
         report = json.loads(done.out)
         assert done.code == (1 if report["errors"] else 0), done.err
@@ -49,9 +55,11 @@ def test_statements_of_each_format_become_facts_once(command: InProcess) -> None
     assert reports == {
         "knowledge.csv": (2, 0, [4]),
         "mem0.json": (1, 1, [5]),
-        "zep.json": (1, 1, [8]),
+        "zep.json": (5, 1, [10]),
         "agentos.json": (1, 1, [7]),
         "agent.af": (3, 1, []),
+        "passages.json": (1, 0, []),
+        "brain.sqlite": (1, 1, []),
     }
     shown = command("show", "facts", *WHOSE, "--state", "all", "--json").records
     places = {each["content"]: each["evidence"][0].get("imported") for each in shown}

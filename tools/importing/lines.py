@@ -185,6 +185,9 @@ def _read(plan: ImportPlan, line: ImportLine, page: PageRecords, secrets: Secret
     kind: Any = named if isinstance(named, str) else None
     if kind in ("export", "end", "cursor"):
         return
+    if kind == "left_out":  # an item of a foreign file that its reader leaves out
+        tally.skipped += 1
+        return
     known = kind in RESTORED_BY or kind in FOREIGN
     if not isinstance(fields, dict) or not known or not isinstance(fields.get("record"), dict):
         unknown = kind is not None and not known

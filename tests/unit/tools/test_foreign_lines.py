@@ -103,3 +103,8 @@ def test_a_statement_from_before_an_erasure_does_not_come_back() -> None:
     found = page(FACT, later, kind="imported_fact", erased=erased_at(datetime(2025, 1, 1, tzinfo=UTC)))
     assert [line for line, _ in faults(found)] == [40]
     assert sum(len(each) for each in found.commands.values()) == 1
+
+
+def test_what_a_reader_leaves_out_counts_as_skipped() -> None:
+    report = page({}, {}, kind="left_out").tally.report()
+    assert (report.imported, report.skipped, report.errors) == (0, 2, ())

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from memstream.client.import_file import FileLine, ImportSource
-from memstream.client.import_formats import FormatName, format_of
+from memstream.client.import_file import FileLine, ImportSource, opened_source
+from memstream.client.import_formats import FormatName, GivenFormat, format_of
 from memstream.schemas.imports import ImportFault
 
 FILES = Path(__file__).resolve().parents[3] / "data" / "foreign"
@@ -22,13 +22,18 @@ def read_file(name: str, expected: FormatName) -> Read:
     return read_bytes(raw, expected)
 
 
-def read_bytes(raw: bytes, form: FormatName, end: int = 0, number: int = 0) -> Read:
+def read_bytes(raw: bytes, form: GivenFormat, end: int = 0, number: int = 0) -> Read:
     source = ImportSource("f", io.BytesIO(raw))
     return list(format_of(source, form).read(source, end, number))
 
 
-def read_json(value: Any, form: FormatName) -> Read:
+def read_json(value: Any, form: GivenFormat) -> Read:
     return read_bytes(json.dumps(value).encode(), form)
+
+
+def read_path(path: Path, form: GivenFormat = "auto", end: int = 0, number: int = 0) -> Read:
+    with opened_source(path, name=path.name) as source:
+        return list(format_of(source, form).read(source, end, number))
 
 
 def lines_of(read: Read) -> list[tuple[int, str, dict[str, Any]]]:

@@ -18,6 +18,7 @@ NAMES: list[tuple[str, FormatName]] = [
     ("mem0.json", "mem0"),
     ("agent.af", "letta"),
     ("zep.json", "zep"),
+    ("passages.json", "letta"),
     ("agentos.json", "agentos"),
 ]
 
@@ -63,10 +64,20 @@ def test_memories_of_mem0() -> None:
     ]
 
 
-def test_edges_of_zep() -> None:
+def test_edges_and_summaries_of_zep() -> None:
     assert facts_of("zep.json", "zep") == [
+        (3, {"content": "Ana leads a team.", "said_at": "2025-01-10T09:00:00+00:00"}),
         (
-            6,
+            4,
+            {
+                "content": "Northwind builds pumps in Porto.",
+                "subject": "Northwind",
+                "said_at": "2025-01-10T09:00:00+00:00",
+                "metadata": {"branch": "pumps"},
+            },
+        ),
+        (
+            8,
             {
                 "content": "Works at Northwind",
                 "said_at": "2025-01-10T08:59:00+00:00",
@@ -75,7 +86,7 @@ def test_edges_of_zep() -> None:
             },
         ),
         (
-            7,
+            9,
             {
                 "content": "Lives in Faro",
                 "said_at": "2025-01-10T09:00:00+00:00",
@@ -84,8 +95,39 @@ def test_edges_of_zep() -> None:
                 "metadata": {"relation": "LIVES_IN"},
             },
         ),
-        (8, {"what": "the item has no text"}),
+        (10, {"what": "the item has no text"}),
     ]
+
+
+def test_messages_of_zep() -> None:
+    turns = [record for _, kind, record in lines_of(read_file("zep.json", "zep")) if kind == "imported_turn"]
+    assert [
+        (turn["session_id"], turn["occurred_at"], [(each["role"], each["content"]) for each in turn["messages"]])
+        for turn in turns
+    ] == [
+        ("zep-t1", "2025-01-10T08:59:00+00:00", [("user", "I left Faro last year.")]),
+        (
+            "zep-ana",
+            "2025-01-11T08:00:00+00:00",
+            [("user", "My cat is Miso."), ("assistant", "A good name.")],
+        ),
+    ]
+
+
+@pytest.mark.parametrize("name", ["edges", "nodes", "episodes"])
+def test_each_list_of_zep_is_known(name: str) -> None:
+    items = json.loads((FILES / "zep.json").read_text())[name]
+    assert len(lines_of(read_json({name: items}, "auto"))) == {"edges": 3, "nodes": 2, "episodes": 2}[name]
+
+
+def test_passages_of_letta() -> None:
+    expected = {
+        "content": "Plays the cello in an orchestra",
+        "said_at": "2025-08-28T01:00:00+00:00",
+        "tags": ["music"],
+        "metadata": {"source": "talk"},
+    }
+    assert facts_of("passages.json", "letta") == [(2, expected)]
 
 
 def test_blocks_and_messages_of_letta() -> None:
@@ -155,7 +197,7 @@ def test_wrong_rows_cost_their_row() -> None:
         (b"text,n\na,1\n", "csv", "no column content"),
         (b"content,n,n\na,1,2\n", "csv", "two columns"),
         (b'{"memories_of": []}', "mem0", "no list memories or results"),
-        (b'{"edges": {"edges": []}}', "zep", "no list edges or facts"),
+        (b'{"edges": {"edges": []}}', "zep", "no list edges or episodes or facts or nodes"),
     ],
 )
 def test_a_file_without_the_part_that_is_read_is_refused(raw: bytes, form: FormatName, advice: str) -> None:
@@ -169,6 +211,11 @@ def test_a_file_without_the_part_that_is_read_is_refused(raw: bytes, form: Forma
         ({"memory": "a", "metadata": [1]}, "mem0"),
         ({"memory": "a", "created_at": "soon"}, "mem0"),
         ({"fact": "a", "attributes": 1}, "zep"),
+        ({"summary": "a"}, "zep"),
+        ({"name": "a", "summary": "b", "labels": 1}, "zep"),
+        ({"content": 1, "source": "message"}, "zep"),
+        ({"text": "a", "tags": 1}, "letta"),
+        ({"text": 1}, "letta"),
         ({"label": "human"}, "letta"),
         ({"name": "a", "messages": [1]}, "letta"),
         ({"content": "a", "tags": "{"}, "agentos"),

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
+from pydantic import JsonValue
 
 from memstream.memory.policies import PrivacyPolicy
 from memstream.memory.secrets import Finding, Protected, detector, protect
+from memstream.memory.secrets.secret_filter import SecretFilter
 
 DEFAULT = PrivacyPolicy()
 
@@ -99,3 +101,30 @@ def test_a_text_with_a_secret_is_never_among_those_that_are_remembered() -> None
     assert [bool(each) for each in first] == [False, True]
     known = detector._require_clean.cache_info()
     assert (known.currsize, known.hits) == (1, 1)
+
+
+@dataclass(frozen=True)
+class NotingDetector:
+    """Finds nothing, and notes the texts."""
+
+    texts: list[str]
+
+    def find(self, text: str) -> Sequence[Finding]:
+        self.texts.append(text)
+        return []
+
+
+def test_a_record_is_searched_once_for_each_text_and_not_for_times_and_hashes() -> None:
+    noting = NotingDetector([])
+    record = {"content": "Has a dog", "at": "2026-11-20T10:01:00.5Z", "content_hash": "0" * 64, "fact_id": "f1"}
+    value: list[JsonValue] = [record, {**record, "hash": "1" * 64, "when": "2026-11-20 10:01"}]
+    assert SecretFilter(DEFAULT, (noting,)).value(value).value == value
+    names = {"content", "at", "content_hash", "fact_id", "hash", "when"}
+    searched = {"Has a dog", "content: Has a dog", "1" * 64, f"hash: {'1' * 64}"}
+    assert sorted(noting.texts) == sorted(names | searched | {"2026-11-20 10:01", "when: 2026-11-20 10:01"})
+
+
+def test_a_secret_that_comes_twice_is_masked_and_labelled_everywhere() -> None:
+    found = SecretFilter(DEFAULT).value([{"pin": "4711"}, {"pin": "4711"}, "bob@example.com", "bob@example.com"])
+    assert found.value == [{"pin": "[pin]"}, {"pin": "[pin]"}, "bob@example.com", "bob@example.com"]
+    assert found.sensitivity == "secret"
