@@ -84,7 +84,9 @@ def opened_source(path: Path, *, name: str | None = None) -> Iterator[ImportSour
         with path.open("rb") as file:
             yield ImportSource(name or str(path), file, path)
     except OSError as error:
-        raise ImportRefused(f"{path} cannot be read: {error.strerror or error}") from None
+        raise ImportRefused(
+            f"{path} cannot be read ({error.strerror or error}): check its path and its rights"
+        ) from None
 
 
 def located(report: ImportReport, lines: Iterable[FileLine]) -> ImportReport:
@@ -124,7 +126,7 @@ def read_items(source: ImportSource, names: Collection[str], end: int, number: i
     source.file.seek(begin)
     lists = [each for each in _MemberScanner(begin).read(source.file) if each.name in names]
     if not lists:
-        raise ImportRefused(f"{source.name} has no list {' or '.join(sorted(names))}")
+        raise ImportRefused(f"{source.name} has no list {' or '.join(sorted(names))}: name another file or --format")
     for n, each in enumerate(lists):
         if n + 1 < len(lists) and end >= lists[n + 1].begin:
             continue

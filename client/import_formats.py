@@ -65,7 +65,7 @@ class Beginning:
     def seen(self) -> str:
         """Description for a person."""
         if self.container == "text":
-            return "a text that is not JSON"
+            return "a text that is not JSON, and its first line has no column content"
         named = f" with the fields {', '.join(each[:40] for each in self.keys[:8])}" if self.keys else ""
         return f"a JSON object{named}" if self.container == "object" else f"a JSON list of objects{named}"
 
@@ -89,7 +89,7 @@ class Beginning:
             raise ImportRefused(f"{source.name} is UTF-16 or binary: convert it to UTF-8")
         head = head.removeprefix(BOM).lstrip()
         if not head:
-            raise ImportRefused(f"{source.name} is empty")
+            raise ImportRefused(f"{source.name} is empty: export it again")
         if head[:1] not in (b"{", b"["):
             return cls("text", head)
         container: Container = "object" if head[:1] == b"{" else "list"
@@ -136,9 +136,8 @@ class ImportFormat:
                 raise ImportRefused(f"{source.name} does not begin with the header of an export")
             return first.text
         if tenant_id is None or (owner is None and not self.names_users):
-            raise ImportRefused(
-                f"{source.name} is of the format {self.name}: give --tenant and --user (tenant_id and user_id)"
-            )
+            needed = "--tenant (tenant_id)" if self.names_users else "--tenant and --user (tenant_id and user_id)"
+            raise ImportRefused(f"{source.name} is of the format {self.name}: give {needed}")
         header = ExportHeader(
             at=source.changed_at or datetime.now(UTC),
             tenant_id=tenant_id,
@@ -213,5 +212,7 @@ def format_of(source: ImportSource, given: GivenFormat = "auto") -> ImportFormat
     found = " or ".join(each.name for each in fitting)
     if given != "auto":
         raise ImportRefused(f"{source.name} is {found}, not {given}: leave out the format, or give --format {found}")
-    advice = f"it may be {found}: give --format" if fitting else f"give --format {'|'.join(FORMAT_NAMES[1:])}"
-    raise ImportRefused(f"{source.name} is {begin.seen}, which no format has alone; {advice}")
+    if fitting:
+        raise ImportRefused(f"{source.name} is {begin.seen}, so it may be {found}: give --format")
+    formats = "|".join(FORMAT_NAMES[1:])
+    raise ImportRefused(f"{source.name} is {begin.seen}. No format begins so: correct it, or give --format {formats}")

@@ -89,16 +89,25 @@ def test_a_file_that_names_its_users_needs_no_user(command: InProcess) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "advice"),
+    ("name", "text", "options", "advice"),
     [
-        ((), "is of the format chatgpt: give --tenant and --user"),
-        (("--format", "json", *WHOSE), "is chatgpt, not json"),
+        ("conversations.json", None, (), "is of the format chatgpt: give --tenant and --user"),
+        ("conversations.json", None, ("--format", "json", *WHOSE), "is chatgpt, not json"),
+        ("mem0.json", None, (), r"is of the format mem0: give --tenant \(tenant_id\)"),
+        ("absent.json", None, WHOSE, "check its path"),
+        ("empty.json", "", WHOSE, "export it again"),
+        ("table.csv", "name,text\nAna,tea\n", WHOSE, "no column content"),
+        ("other.json", '{"users": []}', WHOSE, "a JSON object with the fields users. .* give --format"),
+        ("other.json", '{"users": []}', ("--format", "letta", *WHOSE), "no list agents or blocks: name another file"),
+        ("conversations.zip", "PK\x03\x04", WHOSE, "unpack it first"),
     ],
 )
-def test_wrong_usage_is_exit_2_and_writes_nothing(
-    command: InProcess, tmp_path: Path, options: tuple[str, ...], advice: str
+def test_wrong_usage_is_exit_2_and_says_what_to_do(
+    command: InProcess, tmp_path: Path, name: str, text: str | None, options: tuple[str, ...], advice: str
 ) -> None:
-    done = command("import", "conversations.json", *options)
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    done = command("import", name, *options)
     assert (done.code, done.out) == (2, "")
-    assert advice in done.err
+    assert re.search(advice, done.err), done.err
     assert not (tmp_path / "memory").exists()

@@ -105,7 +105,7 @@ def test_deep_items_cut_lists_and_other_things_in_a_list_are_faults() -> None:
         (b"", "empty"),
         (b"  \n", "empty"),
         (b"memory: yes", "a text that is not JSON.*--format ndjson"),
-        (b"<xml/>", "no format has alone"),
+        (b"<xml/>", "No format begins so"),
     ],
 )
 def test_other_files_are_refused_with_advice(raw: bytes, advice: str) -> None:
