@@ -129,9 +129,9 @@ class ImportFormat:
 
     def header(self, source: ImportSource, *, tenant_id: str | None, owner: Owner | None) -> bytes:
         """Return the line `export` of a file. For a foreign file, make it: the file's time of change is the moment of
-        the export. Raises ImportRefused."""
+        the export. Raises ImportRefused, also for a file that the reader refuses."""
+        first = next(self.read(source, 0, 0), None)
         if not self.foreign:
-            first = next(self.read(source, 0, 0), None)
             if not isinstance(first, FileLine):
                 raise ImportRefused(f"{source.name} does not begin with the header of an export")
             return first.text
