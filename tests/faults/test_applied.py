@@ -35,7 +35,7 @@ from tests.faults.test_input_order import delete_before
 from tests.support.faults import check_all_remembered, said_by, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Json, Pipeline, running, turn
-from tests.support.pipeline_places import BROKERS, Place, place_for
+from tests.support.pipeline_places import BROKERS, Place
 
 pytestmark = [pytest.mark.timeout(240, func_only=True)]
 USER = "u1"
@@ -51,14 +51,6 @@ READ_FROM: dict[tuple[StageName, Event], Topic] = {
 }
 BEFORE = 4
 """Turns of the conversation that are handled before the crash. The next one starts a run of consolidation."""
-
-
-@pytest_asyncio.fixture(params=BROKERS)
-async def place(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, model: ModelServer
-) -> AsyncIterator[Pipeline]:
-    async with running(place_for(request, tmp_path_factory).pipeline(model)) as pipeline:
-        yield pipeline
 
 
 @pytest_asyncio.fixture(params=BROKERS)
