@@ -265,6 +265,8 @@ class EmbeddedConsumer(AsksLanes, base.Consumer):
                 part, start, opened.end(part), max_records=self.max_records, max_bytes=self.max_bytes
             )
             self._positions[tp] = end
+            if rows and rows[0].offset > start:  # as on Kafka, deleted records are no part of the fetch
+                start = max(start, min(opened.starts([part])[0], rows[0].offset))
             if found := self._coverage.extended(tp, start, end, rows):
                 records[tp] = found
         return records

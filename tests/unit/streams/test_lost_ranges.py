@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -13,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from memstream.schemas.topics import TURNS, changelog_of, group_of
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls
+from memstream.streams.engine.unread import read_unread
 from memstream.streams.faust.app import AppSettings
 from memstream.streams.faust.runner import RunnerSettings, StageRunner
 from memstream.streams.faust.worker import run_worker
@@ -112,6 +114,9 @@ async def test_a_lost_range_is_in_the_marker_before_the_offset_has_passed_it(tmp
             marker = await some_marker(client, changelog.name)
             return () if marker is None else marker.passed_over(TURNS.name, 0)
 
+        async def unread() -> list[tuple[int, int]]:
+            return [(note.first, note.until) for note in await read_unread(client, now=datetime.now(UTC))]
+
         await say(0)
         async with counting(client, tmp_path):
             await wait_for(committed, "the first record", until=lambda offset: offset == 1)
@@ -122,6 +127,7 @@ async def test_a_lost_range_is_in_the_marker_before_the_offset_has_passed_it(tmp
         async with counting(client, tmp_path):
             await wait_for(committed, "the record behind the hole", until=lambda offset: offset == 4)
         assert await lost() == ((1, 3),)
+        assert await unread() == [(1, 3)]
         await say(4)
         await say(5)
         delete_before(tmp_path, 6)
@@ -130,3 +136,4 @@ async def test_a_lost_range_is_in_the_marker_before_the_offset_has_passed_it(tmp
             known = stage.handler.applied
             assert [known.hole_before(TURNS.name, 0, 6)] == [(4, 6)]
         assert await lost() == ((1, 3), (4, 6))
+        assert await unread() == [(1, 3), (4, 6)]
