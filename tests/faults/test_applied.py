@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -29,10 +28,7 @@ from memstream.schemas.topics import (
     read_by,
 )
 from memstream.schemas.turns import Owner
-from memstream.streams.log import sqlite_tables
-from memstream.streams.log.port import Position
-from tests.faults.test_input_order import delete_before
-from tests.support.faults import check_all_remembered, said_by, written_since
+from tests.support.faults import check_all_remembered, delete_up_to, is_kafka, said_by, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Json, Pipeline, running, turn
 from tests.support.pipeline_places import BROKERS, Place
@@ -141,26 +137,6 @@ async def until_crash(
         await edits.make(stage)
     await pipeline.crashes(*STAGES, at=f"{stage}:{step}")
     return list(turns[BEFORE + 1 if event == "turn" else BEFORE :])
-
-
-async def delete_up_to(pipeline: Pipeline, at: Position) -> None:
-    """Delete the records of a partition up to this one, as retention does."""
-    if is_kafka(pipeline):
-        await delete_before(pipeline, at.topic, at.partition, at.offset + 1)
-        return
-    with closing(sqlite_tables.connect(Path(pipeline.broker.removeprefix("embedded://")))) as conn:
-        (part,) = conn.execute(
-            "SELECT part.id FROM part JOIN topic ON topic.id = part.topic WHERE topic.name = ? AND part.number = ?",
-            (at.topic, at.partition),
-        ).fetchone()
-        low, high = sqlite_tables.row_id(part, 0), sqlite_tables.row_id(part, at.offset + 1)
-        with conn:
-            conn.execute("DELETE FROM record WHERE at >= ? AND at < ?", (low, high))
-            conn.execute("UPDATE part SET first = ? WHERE id = ?", (at.offset + 1, part))
-
-
-def is_kafka(pipeline: Pipeline) -> bool:
-    return pipeline.broker.startswith("kafka")
 
 
 def crashes() -> Iterator[object]:

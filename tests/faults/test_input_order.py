@@ -6,11 +6,10 @@ import json
 import random
 
 import pytest
-from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka import AIOKafkaProducer
 
 from memstream.schemas import ids
-from memstream.schemas.topics import OBSERVATIONS, STAGES, TURNS, group_of
+from memstream.schemas.topics import OBSERVATIONS, STAGES, TURNS
 from memstream.streams.log.broker_url import kafka_servers
 from memstream.streams.log.partitioner import partition_for
 from tests.support.faults import check_all_remembered, said_by, written_since
@@ -136,46 +135,3 @@ async def say(pipeline: Pipeline, producer: AIOKafkaProducer, turn: Json) -> Non
     key = key_of(pipeline, turn)
     partition = partition_for(key, await pipeline.log.partitions(TURNS.name) or 1)
     await producer.send(TURNS.name, json.dumps(turn).encode(), key=key, partition=partition)
-
-
-@pytest.mark.fault(
-    broken="records deleted (retention) before a group had read them",
-    holds="what is left has its effect; log, metric, doctor and verify report the loss; I7 I8",
-)
-async def test_records_that_retention_took_before_they_were_read_stop_nobody(
-    pipeline: Pipeline, model: ModelServer
-) -> None:
-    pipeline.spawn(*STAGES, MEMSTREAM_SESSION_TIMEOUT="10")
-    turns = said_by("u1")
-    await pipeline.produce(*turns[:2])
-    await pipeline.settled()
-    pipeline.stop()
-    await pipeline.produce(*turns[2:5])
-    key = key_of(pipeline, turns[0])
-    partition = partition_for(key, await pipeline.log.partitions(TURNS.name) or 1)
-    before = (await pipeline.log.committed(group_of("observer"), TURNS.name))[partition] or 0
-    await delete_before(pipeline, TURNS.name, partition, before + 2)
-    await pipeline.produce(*turns[5:])
-    worker = pipeline.spawn(*STAGES, MEMSTREAM_SESSION_TIMEOUT="10")
-    await pipeline.settled()
-    assert worker.poll() is None
-    assert "unread_records_deleted" in pipeline.logs()
-    checks = {check["check"]: check for check in pipeline.json_lines("doctor", expect=None)}
-    assert not checks["unread records"]["ok"]
-    assert "observer 2 of memory.turns" in checks["unread records"]["detail"]
-    observed = [json.loads(value)["turn_id"] for value in await pipeline.observed()]
-    assert observed == ["t1", "t2", "t5", "t6", "t7", "t8"]
-    await pipeline.consistent()
-    pipeline.forget(*turns[2:4])
-    await pipeline.verified()
-    pipeline.stop()
-
-
-async def delete_before(pipeline: Pipeline, topic: str, partition: int, offset: int) -> None:
-    """As retention does."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka_servers(pipeline.broker))
-    await admin.start()
-    try:
-        await admin.delete_records({TopicPartition(topic, partition): RecordsToDelete(before_offset=offset)})
-    finally:
-        await admin.close()

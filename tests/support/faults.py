@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
 from typing import Any
 
-from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import StageName, catalogue, group_of
+from memstream.streams.log import sqlite_tables
 from memstream.streams.log.broker_url import kafka_servers
-from memstream.streams.log.port import Record
+from memstream.streams.log.port import Position, Record
 from tests.support.conversation import (
     AGAIN,
     CONSOLIDATED,
@@ -66,6 +69,32 @@ async def _group(pipeline: Pipeline, stage: StageName, holds: Callable[[str, int
         await wait_for(state_and_members, what, until=lambda seen: holds(*seen), deadline=GROUP_WITHIN, pause=0.02)
     finally:
         await admin.close()
+
+
+def is_kafka(pipeline: Pipeline) -> bool:
+    return pipeline.broker.startswith("kafka")
+
+
+async def delete_up_to(pipeline: Pipeline, at: Position) -> None:
+    """Delete the records of a partition up to this one, as retention does."""
+    if is_kafka(pipeline):
+        admin = AIOKafkaAdminClient(bootstrap_servers=kafka_servers(pipeline.broker))
+        await admin.start()
+        try:
+            partition = TopicPartition(at.topic, at.partition)
+            await admin.delete_records({partition: RecordsToDelete(before_offset=at.offset + 1)})
+        finally:
+            await admin.close()
+        return
+    with closing(sqlite_tables.connect(Path(pipeline.broker.removeprefix("embedded://")))) as conn:
+        (part,) = conn.execute(
+            "SELECT part.id FROM part JOIN topic ON topic.id = part.topic WHERE topic.name = ? AND part.number = ?",
+            (at.topic, at.partition),
+        ).fetchone()
+        low, high = sqlite_tables.row_id(part, 0), sqlite_tables.row_id(part, at.offset + 1)
+        with conn:
+            conn.execute("DELETE FROM record WHERE at >= ? AND at < ?", (low, high))
+            conn.execute("UPDATE part SET first = ? WHERE id = ?", (at.offset + 1, part))
 
 
 def said_by(user: str) -> list[Json]:
