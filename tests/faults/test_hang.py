@@ -9,11 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from memstream.schemas.topics import STAGES
 from memstream.streams.engine.error_boundary import CRASHES_MAX
 from memstream.streams.engine.process_exit import BROKEN
 from memstream.streams.log.port import Record
 from tests.support.counting_run import LETTERS, CountingRun
-from tests.support.kafka import Broker
+from tests.support.fork_server import HANGS_IN
+from tests.support.hanging import HANGS
+from tests.support.kafka import Broker, free_port
+from tests.support.pipeline import running, turn, wait_for
+from tests.support.pipeline_places import Place
+from tests.support.polling import has_ended
+from tests.support.supervisor import Supervised
 from tests.support.tables import counting
 
 pytestmark = [pytest.mark.timeout(300)]
@@ -108,3 +115,45 @@ async def test_a_worker_that_was_stopped_does_not_count_as_one_that_hangs(tmp_pa
         assert worker.poll() is None
         assert "event_loop_hangs" not in run.output()
         await run.check()
+
+
+@pytest.mark.fault(
+    broken="a turn that hangs the observer, or recorder and observer, of `serve --with-stages`",
+    holds="the server ends by itself; after three or four ends the turn is a letter `fatal`; everything else once",
+)
+@pytest.mark.parametrize("stages", ["observer", "recorder observer"])
+async def test_a_turn_that_hangs_stages_of_a_server_is_a_dead_letter(in_folder: Place, stages: str) -> None:
+    async with running(in_folder.pipeline()) as pipeline:
+        said = [turn(text, n, user=f"u{n}") for n, text in enumerate(("I live in Leeds.", HANGS, "I like tea."))]
+        await pipeline.produce(*said)
+        servers: list[Supervised] = []
+
+        async def ended_or_done() -> bool:
+            return has_ended(servers[-1].poll()) or not any((await pipeline.lags(*STAGES)).values())
+
+        while not servers or has_ended(servers[-1].poll()):
+            assert {server.returncode for server in servers} <= {BROKEN}, pipeline.logs()
+            servers.append(
+                Supervised(
+                    ["serve", "--with-stages", "--port", str(free_port())],
+                    cwd=pipeline.folder,
+                    env=pipeline.environment(**{HANGS_IN: stages}),
+                    log=pipeline.folder / "worker-server.log",
+                )
+            )
+            pipeline.workers[:] = servers[-1:]
+            await wait_for(ended_or_done, "its end, or that of its work", deadline=60, detail=pipeline.logs)
+        await pipeline.settled()
+        pipeline.stop()
+        deaths = len(servers) - 1
+        assert deaths == CRASHES_MAX or (stages != "observer" and deaths == CRASHES_MAX + 1)
+        letters = await pipeline.dead_letters()
+        assert letters
+        for letter in letters:  # a second one, if the recorder's end came before the observer's commit
+            assert HANGS in (letter.value or b"").decode()
+            headers = dict(letter.headers)
+            assert (headers["memstream-stage"], headers["memstream-reason"]) == (b"observer", b"fatal")
+            assert int(headers["memstream-attempts"]) in (CRASHES_MAX, deaths)
+        recorded = {row["turn_id"] for row in pipeline.shown("turns")[pipeline.tenant]["turns"]}
+        assert recorded == {each["turn_id"] for each in said if stages == "observer" or HANGS not in str(each)}
+        assert len(pipeline.stored()) == 2

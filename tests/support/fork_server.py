@@ -25,6 +25,8 @@ _READING = threading.Lock()
 """An exit code can be read only once, and starting a process reads the codes of all. This lock keeps them apart."""
 STOPS_AT_CRASH_POINT = "TESTS_STOP_AT_CRASH_POINT"
 """Environment variable of a worker that makes its crash point stop it (SIGSTOP) instead. SIGCONT lets it go on."""
+HANGS_IN = "TESTS_HANG_IN"
+"""Environment variable with the stages that hang at a certain text (hanging.py), separated by spaces."""
 
 
 def _context() -> ForkServerContext:
@@ -51,6 +53,10 @@ def _commands(
 
     if STOPS_AT_CRASH_POINT in env:
         crash_points.os = SimpleNamespace(_exit=lambda code: os.kill(os.getpid(), signal.SIGSTOP))  # type: ignore[assignment]
+    if HANGS_IN in env:
+        from tests.support.hanging import hang_in
+
+        hang_in(env[HANGS_IN].split())
 
     for args in commands:
         sys.argv = ["memstream", *args]
