@@ -1,4 +1,4 @@
-"""A content filter refuses all that one tenant says, beside another tenant whose model takes 0.2 s."""
+"""A content filter refuses all that a tenant or a user says. The model of other tenants and colleagues takes 0.2 s."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IN_FLIGHT = 8
 BETWEEN = 0.1
 """Seconds between two turns of the tenant that is well: half of what its model could take one after the other."""
 STARVED = 5.0
-"""Seconds. Behind the refused tenant a turn took 12.9 s, alone 0.22 s; a busy machine may take a few times as long."""
+"""Seconds. Behind a refused tenant a turn took 12.9 s, alone 0.22 s; a busy machine may take a few times as long."""
 WHO = re.compile(r"\((\w+)\)")
 
 
@@ -52,35 +52,31 @@ def place(request: pytest.FixtureRequest) -> Place:
     return found
 
 
-async def say(pipeline: Pipeline, who: str, n: int, *, sessions: int) -> float:
-    user = f"{who}{n % 5}"
-    fields = turn(
-        f"({who}) I like thing {n}.", n, user=user, session=f"s{n % sessions}", tenant_id=tenant(pipeline, who)
-    )
-    key = ids.session_key(fields["tenant_id"], user, fields["session_id"])
+async def say(pipeline: Pipeline, who: str, n: int, *, tenant: str, users: int = 5) -> float:
+    user = f"{who}{n % users}"
+    fields = turn(f"({who}) I like thing {n}.", n, user=user, session=f"s{n % 25}", tenant_id=tenant)
+    key = ids.session_key(tenant, user, fields["session_id"])
     await pipeline.log.append(TURNS.name, key=key.encode(), value=json.dumps(fields).encode())
     return time.time()
 
 
-def tenant(pipeline: Pipeline, who: str) -> str:
-    return f"{pipeline.tenant}-{who}"
-
-
 async def observed(pipeline: Pipeline, who: str) -> dict[str, float]:
-    """By id of this tenant's observed turns the time of the record, in seconds."""
+    """By id of the observed turns of these users the time of the record, in seconds."""
     found: dict[str, float] = {}
     for record in await pipeline.records(OBSERVATIONS.name):
         fields: Json = parsed(record.value)
-        if fields["tenant_id"] == tenant(pipeline, who):
+        ours = str(fields["tenant_id"]).startswith(pipeline.tenant)
+        if ours and str(fields["user_id"]).startswith(who):
             found.setdefault(str(fields["turn_id"]), record.timestamp / 1000)
     return found
 
 
 @pytest.mark.fault(
-    broken="a content filter refuses all 100 turns of one tenant, among 100 of another",
-    holds="no worker ends, it stays ready; the other tenant does not wait; at most one call a turn; nothing is lost",
+    broken="a content filter refuses 100 turns of a tenant, or a user, among 100 of another tenant, or colleagues",
+    holds="no worker ends, it stays ready; the others do not wait; at most one call a turn; nothing is lost",
 )
-async def test_a_refused_tenant_is_paused_and_loses_nothing(place: Place) -> None:
+@pytest.mark.parametrize("users", [pytest.param(5, id="tenant"), pytest.param(1, id="user")])
+async def test_a_refused_tenant_or_user_is_paused_and_loses_nothing(place: Place, users: int) -> None:
     mind = Model()
     env = {"MEMSTREAM_OBSERVE_TOGETHER": "1", "MEMSTREAM_IN_FLIGHT": str(IN_FLIGHT)}
     with ModelServer(mind) as model:
@@ -89,14 +85,16 @@ async def test_a_refused_tenant_is_paused_and_loses_nothing(place: Place) -> Non
             pipeline.configure("[memory.observe]\npatience = 2.0\n")
             worker = pipeline.spawn("observer", **health.env)
             await health.becomes(True, deadline=60)
+            refused = f"{pipeline.tenant}-refused"
+            well = f"{pipeline.tenant}-well" if users > 1 else refused
             said: dict[str, float] = {}
             for n in range(TURNS_SAID):
-                await say(pipeline, "refused", n, sessions=25)
-                said[f"t{n}"] = await say(pipeline, "well", n, sessions=25)
+                await say(pipeline, "refused", n, tenant=refused, users=users)
+                said[f"t{n}"] = await say(pipeline, "well", n, tenant=well)
                 await asyncio.sleep(BETWEEN)
             seen = await wait_for(
                 lambda: observed(pipeline, "well"),
-                "the turns of the other tenant",
+                "the turns of the others",
                 until=lambda seen: len(seen) == TURNS_SAID,
                 deadline=60,
                 detail=pipeline.logs,
@@ -110,14 +108,17 @@ async def test_a_refused_tenant_is_paused_and_loses_nothing(place: Place) -> Non
             assert len(letters) <= BreakerPolicy().refusals + 2 * IN_FLIGHT
             look = health.last
             assert look is not None
-            assert f"paused tenants: 1: model:{tenant(pipeline, 'refused')}: " in look.notes["observer"]
+            note, metric = f"paused tenants: 1: model:{refused}: ", "memstream_tenant_paused"
+            if users == 1:
+                note, metric = "paused users: 1 of 1 tenants", "memstream_tenant_users_paused"
+            assert note in look.notes["observer"]
             async with httpx.AsyncClient() as client:
                 told = (await client.get(f"http://127.0.0.1:{health.port}/metrics")).text
-            assert f'memstream_tenant_paused{{stage="observer",tenant="{tenant(pipeline, "refused")}"}} 1.0' in told
+            assert f'{metric}{{stage="observer",tenant="{refused}"}} 1.0' in told
             mind.mended = True
             await wait_for(
                 lambda: observed(pipeline, "refused"),
-                "the turns of the refused tenant",
+                "the refused turns",
                 until=lambda seen: len(seen) == TURNS_SAID - len(letters),
                 deadline=120,
                 detail=pipeline.logs,
