@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Protocol
@@ -277,12 +278,12 @@ def _methods(app: FastAPI, request: Request) -> str:
 def of_port(error: StageError, *, retry_after: int) -> Problem:
     match error:
         case NoShare():
-            wait = retry_after if error.retry_after is None else max(1, round(error.retry_after))
+            wait = _whole_seconds(error, retry_after)
             return (too_many if error.own else busy)(str(error), retry_after=wait)
         case Transient():
             remedy = f" ({error.remedy})" if error.remedy else ""
             log.warning("request_refused", component=error.component, why=str(error), remedy=error.remedy)
-            wait = retry_after if error.retry_after is None else max(1, round(error.retry_after))
+            wait = _whole_seconds(error, retry_after)
             return unavailable(f"the {error.component} does not answer: {error}{remedy}", retry_after=wait)
         case Poison(reason="oversized"):
             return too_large(str(error))
@@ -290,6 +291,11 @@ def of_port(error: StageError, *, retry_after: int) -> Problem:
             return invalid_field("body", str(error))
     log.critical("request_broke_invariant", why=str(error))
     return internal()
+
+
+def _whole_seconds(error: Transient, otherwise: int) -> int:
+    """Return the seconds to wait, rounded up: a repeat must not come early."""
+    return otherwise if error.retry_after is None else max(1, math.ceil(error.retry_after))
 
 
 def internal() -> Problem:
