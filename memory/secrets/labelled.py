@@ -49,7 +49,9 @@ _SPELLED_VALUE: Final = re.compile(r"[^\s\[](?:[ .*_-]\S){3,40}+(?!\S)")
 
 _LETTER: Final = re.compile(r"(?<!\S)\S(?!\S)")
 _REGION: Final = 200
-"""Number of characters around a word that may contain its label."""
+"""Number of characters around a word that may contain its label, and around a shared label that identify its language."""
+_MARK_MAX: Final = 16
+"""Maximum length of a word that identifies a language, in characters."""
 _WORDS_MAX: Final = 64
 """Maximum number of different words of labels in a text whose positions are looked up. Above it, the whole text is
 searched for labels."""
@@ -102,7 +104,7 @@ class LabelledText:
         self.view = view
         self.small = small
         self.words = words
-        readers = _ascii_readers() if words.isascii() else label_readers()
+        readers = _ascii_readers() if small.isascii() else label_readers()
         self._places: list[int] | None = None
         spelled = small if _LETTER.search(words) else words
         self.readers = [reader for reader in readers if reader.may_have_own(words, spelled)]
@@ -121,18 +123,14 @@ class LabelledText:
     def _shared_labels(self) -> Iterator[tuple[LabelReader, re.Match[str]]]:
         """Yield the shared labels, once for each language that the surrounding words identify."""
         small, accented = self.small, self.view.original.lower()
-        shown = cache(lambda block: self._readers_shown(accented, block))
+        languages = [(reader, _NearMarks(reader.marks, accented)) for reader in self._all_readers]
         for start, end in self._regions():
             for shared in _shared_label().finditer(small, start, end):
-                for reader in shown(shared.start() // _REGION):
-                    label = reader.label.match(small, shared.start())
-                    if label is not None:
-                        yield reader, label
-
-    def _readers_shown(self, accented: str, block: int) -> list[LabelReader]:
-        """Return the readers of the languages that the words in and around a block of the text identify."""
-        near = max(0, (block - 1) * _REGION), (block + 2) * _REGION
-        return [reader for reader in self._all_readers if reader.marks.search(accented, *near)]
+                for reader, marks in languages:
+                    if marks.are_near(shared.start()):
+                        label = reader.label.match(small, shared.start())
+                        if label is not None:
+                            yield reader, label
 
     def places(self) -> list[int] | None:
         """Return the sorted positions of the words that may belong to a label; None when there are too many words."""
@@ -160,6 +158,25 @@ class LabelledText:
             else:
                 regions.append((start, end))
         return regions
+
+
+class _NearMarks:
+    """The words and letters that identify one language in a text. The positions of the questions ascend, so each part
+    of the text is read once."""
+
+    def __init__(self, marks: re.Pattern[str], text: str) -> None:
+        self._marks = marks
+        self._text = text
+        self._mark = self._read = -1
+
+    def are_near(self, place: int) -> bool:
+        """Return whether a mark begins at most `_REGION` characters from `place`."""
+        first, last = max(0, place - _REGION), place + _REGION
+        if self._mark < first and self._read < last:
+            found = self._marks.search(self._text, max(first, self._read), last + _MARK_MAX)
+            self._mark = found.start() if found else -1
+            self._read = self._mark + 1 if found else last
+        return first <= self._mark <= last
 
 
 def _places_of(word: str, small: str) -> Iterator[int]:

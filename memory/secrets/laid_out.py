@@ -47,12 +47,13 @@ def laid_out_secrets(labelled: LabelledText) -> Iterator[Finding]:
         return
     ends = [match.start() for match in re.finditer(r"\n|\Z", text)]
     lines = [*zip((0, *(end + 1 for end in ends)), ends, strict=False)]
+    tables = _Tables(text, lines)
     read = 0
     for number in _lines_with(labelled, ends):
         start, end = lines[number]
         if start < read or end - start > _LINE_MAX or number + 1 == len(lines):
             continue
-        for finding in _below(text, small, number, lines):
+        for finding in _below(text, small, number, lines, tables):
             read = max(read, finding.end)
             yield finding
 
@@ -65,15 +66,12 @@ def _lines_with(labelled: LabelledText, ends: Sequence[int]) -> list[int]:
     return sorted({bisect_left(ends, place) for place in places})
 
 
-def _below(text: str, small: str, number: int, lines: _Lines) -> Iterator[Finding]:
+def _below(text: str, small: str, number: int, lines: _Lines, tables: _Tables) -> Iterator[Finding]:
     start, end = lines[number]
     line = text[start:end]
     delimiter = _delimiter_of_head(line, text, lines[number + 1])
     if delimiter is not None:
-        labels = _labels_of(small[start:end])
-        columns = _columns(line, delimiter, labels)
-        if columns:
-            yield from _column_values(text, line.count(delimiter), delimiter, columns, number, lines)
+        yield from tables.values(number, delimiter, _columns(line, delimiter, _labels_of(small[start:end])))
     if end - start <= _HEADING_MAX and _has_item_below(text, number, lines):
         for first, last, kind in _labels_of(small[start:end])[:1]:
             if _BEFORE.fullmatch(line, 0, first) and _AFTER.fullmatch(line.lower(), last):
@@ -142,25 +140,42 @@ def _columns(line: str, delimiter: str, labels: list[tuple[int, int, SecretKind]
     return kinds
 
 
-def _column_values(
-    text: str, count: int, delimiter: str, kinds: dict[int, SecretKind], number: int, lines: _Lines
-) -> Iterator[Finding]:
-    for start, end in islice(lines, number + 1, None):
-        if end - start > _LINE_MAX:
-            return
-        row = text[start:end]
-        if row.count(delimiter) != count:
-            return
-        if _RULE.fullmatch(row):
-            continue
-        for column, kind in kinds.items():
-            cell_start = start
+class _Tables:
+    """The tables of a text. A column is read once for each kind, even when many rows have a label."""
+
+    def __init__(self, text: str, lines: _Lines) -> None:
+        self._text = text
+        self._lines = lines
+        self._ends: dict[tuple[str, int], int] = {}
+        self._columns_read: dict[tuple[str, int], set[tuple[int, SecretKind]]] = {}
+
+    def values(self, head: int, delimiter: str, kinds: dict[int, SecretKind]) -> Iterator[Finding]:
+        """Yield the values below a header, which is line `head`. `kinds`: the kinds of its columns."""
+        text, (start, end) = self._text, self._lines[head]
+        table = delimiter, text.count(delimiter, start, end)
+        if head >= self._ends.get(table, 0):
+            self._ends[table] = self._end(head + 1, *table)
+            self._columns_read[table] = set()
+        read = self._columns_read[table]
+        columns = [each for each in kinds.items() if each not in read]
+        read.update(columns)
+        for start, end in islice(self._lines, head + 1, self._ends[table]) if columns else ():
+            row = text[start:end]
+            if _RULE.fullmatch(row):
+                continue
             cells = row.split(delimiter)
-            cell_start += sum(map(len, cells[:column])) + column
-            value = cells[column].strip(_CELL)
-            if value and _is_value(value, kind):
-                place = text.index(value, cell_start)
-                yield Finding(kind, place, place + len(value))
+            for column, kind in columns:
+                value = cells[column].strip(_CELL)
+                if value and _is_value(value, kind):
+                    place = text.index(value, start + sum(map(len, cells[:column])) + column)
+                    yield Finding(kind, place, place + len(value))
+
+    def _end(self, row: int, delimiter: str, count: int) -> int:
+        """Return the number of the first line from `row` on that is not a row of the table."""
+        for number, (start, end) in enumerate(islice(self._lines, row, None), row):
+            if end - start > _LINE_MAX or self._text.count(delimiter, start, end) != count:
+                return number
+        return len(self._lines)
 
 
 def _is_value(value: str, kind: SecretKind) -> bool:

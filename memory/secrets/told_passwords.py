@@ -95,15 +95,14 @@ def _places(stem: str, small: str) -> Iterator[int]:
 
 
 def _nouns(small: str, stems: Iterable[int]) -> Iterator[re.Match[str]]:
-    """Yield the nouns of a text. `stems` are the positions of stems; every noun contains a stem."""
-    place = 0
+    """Yield the nouns of a text. `stems` are the sorted positions of stems; every noun contains a stem."""
+    first = last = 0
     for stem in stems:
-        place = max(place, stem - _NOUN_MAX)
-        while place <= stem and (noun := _NOUN.search(small, place, stem + _NOUN_MAX)) is not None:
-            if noun.start() > stem:
-                break
-            yield noun
-            place = noun.end()
+        if stem - _NOUN_MAX > last:
+            yield from _NOUN.finditer(small, first, last)
+            first = stem - _NOUN_MAX
+        last = stem + _NOUN_MAX
+    yield from _NOUN.finditer(small, first, last)
 
 
 def _stands_alone(small: str, noun: re.Match[str]) -> bool:
@@ -198,6 +197,8 @@ def _whole_object(small: str, start: int, kind: SecretKind, *, is_direct: bool) 
         return None
     if not words or (any(len(word) < 2 for word in words) and len(words) == 1):
         return None
+    if any(_is_label(word) or PLACEHOLDER.search(word) for word in words):
+        return None
     said = sum(word in lexicon.TOPIC for word in words)
     if kind == "passphrase" and len(words) >= 3:
         return (start, place) if said <= len(words) / (4 if words[0] in lexicon.TOPIC else 3) else None
@@ -208,6 +209,11 @@ def _whole_object(small: str, start: int, kind: SecretKind, *, is_direct: bool) 
     if not any(sign.isalnum() for sign in words[0]) or "'" in words[0]:
         return None
     return start, place
+
+
+def _is_label(word: str) -> bool:
+    """Return whether a lower-case word announces a secret itself: `password:`."""
+    return word[-1] in ":=" and _NOUN.fullmatch(word, 0, len(word) - 1) is not None
 
 
 def _value_before(text: str, small: str, end: int, kind: SecretKind) -> tuple[int, int] | None:
