@@ -49,7 +49,7 @@ _SPELLED_VALUE: Final = re.compile(r"[^\s\[](?:[ .*_-]\S){3,40}+(?!\S)")
 
 _LETTER: Final = re.compile(r"(?<!\S)\S(?!\S)")
 _REGION: Final = 200
-"""Number of characters around a word that may contain its label, and around a shared label that identify its language."""
+"""Number of characters around a word that may contain its label, and around a label that identify its language."""
 _MARK_MAX: Final = 16
 """Maximum length of a word that identifies a language, in characters."""
 _WORDS_MAX: Final = 64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
@@ -15,11 +15,14 @@ from .detector import BuiltInDetector
 from .findings import PLACEHOLDER, Finding, SecretDetector, placeholder
 
 BUILT_IN: Final[tuple[SecretDetector, ...]] = (BuiltInDetector(),)
-ROUNDS_MAX: Final = 8
-"""Maximum number of searches in the masked text. Each mask may reveal another finding."""
-SEARCHED_AGAIN_MAX: Final = 256 * 1024
-"""Maximum number of characters in all repeated searches together. It limits the time for a long text with many
-labels."""
+AROUND: Final = 512
+"""Number of characters before and after a new mask in which the mask may reveal another finding. As many characters
+around them are searched with them, because a finding depends on its surroundings."""
+SEARCHED_AGAIN_MAX: Final = 64 * 1024
+"""Maximum number of characters that repeated searches read, in addition to the length of the text."""
+_DELIMITERS: Final = frozenset("|;,\t\n")
+"""Characters that separate lines, cells of a table, and settings. A mask that hides one of them may change the layout
+of the whole text."""
 _PRIORITY: Final[tuple[SecretKind, ...]] = (
     "private_key",
     "connection_string",
@@ -61,7 +64,7 @@ def protect(
     """Mask, label or drop the secrets that the detectors find in a text.
 
     A text without a finding is returned unchanged. Protecting a protected text changes nothing: placeholders are never
-    findings, and the masked text is searched again until no new mask is found (at most ROUNDS_MAX times).
+    findings, and the masked text is searched again around each new mask.
 
     Args:
         known: findings in this text from a search of a larger text.
@@ -69,17 +72,22 @@ def protect(
     found = _search(text, policy, detectors, known)
     if not found:
         return Protected(text, (), None, False)
-    masked = _masks(found, policy)
-    for _ in range(max(1, min(ROUNDS_MAX, SEARCHED_AGAIN_MAX // len(text)))):
-        if not masked:
-            break
+    masked = new = _masks(found, policy)
+    room = len(text) + SEARCHED_AGAIN_MAX
+    while new and room > 0:
         shown, places = _replace(text, masked)
-        again = [_in_original(each, places) for each in _search(shown, policy, detectors)]
+        again = list[Finding]()
+        for first, last in _regions(text, shown, dict(zip(masked, places, strict=True)), new):
+            start = max(0, first - AROUND)
+            part = shown[start : last + AROUND]
+            room -= len(part)
+            near = (
+                Finding(each.kind, each.start + start, each.end + start) for each in _search(part, policy, detectors)
+            )
+            again += [_in_original(each, places) for each in near if each.start < last and each.end > first]
         found = _apart([*found, *again], policy)
-        more = _masks(found, policy)
-        if more == masked:
-            break
-        masked = more
+        before, masked = set(masked), _masks(found, policy)
+        new = [each for each in masked if each not in before]
     actions = {policy.action(each.kind) for each in found}
     if "drop" in actions:
         return Protected("", tuple(found), None, True)
@@ -151,6 +159,22 @@ def _replace(text: str, masked: Sequence[Finding]) -> tuple[str, list[tuple[int,
         read = each.end
         places.append((length, read))
     return "".join([*parts, text[read:]]), places
+
+
+def _regions(
+    text: str, shown: str, places: Mapping[Finding, tuple[int, int]], new: Iterable[Finding]
+) -> Sequence[tuple[int, int]]:
+    """Return the spans of the masked text in which a new mask may reveal another finding, by position."""
+    regions: list[tuple[int, int]] = []
+    for mask in new:
+        if not _DELIMITERS.isdisjoint(text[mask.start : mask.end]):
+            return [(0, len(shown))]
+        end = places[mask][0]
+        first, last = end - len(placeholder(mask.kind)) - AROUND, end + AROUND
+        if regions and first - regions[-1][1] <= 2 * AROUND:
+            first = regions.pop()[0]
+        regions.append((first, last))
+    return regions
 
 
 def _in_original(finding: Finding, places: Sequence[tuple[int, int]]) -> Finding:
