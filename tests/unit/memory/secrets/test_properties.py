@@ -32,7 +32,7 @@ HOSTILE = [
     "call 123 ", "call ", "+1 ", "ssn ", "passport ", "[password] ", "login is a/", "mysql -", "M.", "M", "\u200b",
     "\uff50\u200b", "\n", " ", "[", ";", "password 1 ",
     "phrase ", "seed: ", "12 words ", "acc 73812245 sort code 20-44-91 ", "| password ", "password,", "password:\n",
-    "|password|\n|--|\n|ab1!cd|\n", "p a s s w o r d ", "p ",
+    "|password|\n|--|\n|ab1!cd|\n", "|password|\n|--|\n|[password]|\n", "p a s s w o r d ", "p ",
     "\u043f\u0430\u0440\u043e\u043b\u044c: ", "\u5bc6\u7801\u662f",
     "senha e ",
     "has\u0142o to ", "open the door and ", "- password:\n- ", "recovery codes: 8f3k-22ld, ", "credenziali: a/", "AAA-",
@@ -45,6 +45,20 @@ HOSTILE = [
 def test_protecting_twice_is_protecting_once(text: str) -> None:
     protected = protect(text, DEFAULT).text
     assert protect(protected, DEFAULT).text == protected
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(MIXED, min_size=10, max_size=40), GLUE)
+def test_protecting_a_long_text_twice_is_protecting_once(texts: list[str], glue: str) -> None:
+    protected = protect(glue.join(texts), DEFAULT).text
+    assert protect(protected, DEFAULT).text == protected
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_protecting_a_hostile_run_twice_is_protecting_once(piece: str) -> None:
+    for ending in ("", "x", " my pin is 4432", ": hunter2"):
+        protected = protect(piece * (LENGTH // 4 // len(piece)) + ending, DEFAULT).text
+        assert protect(protected, DEFAULT).text == protected
 
 
 @settings(max_examples=200, deadline=None)

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from memstream.memory.policies import PrivacyPolicy
 from memstream.memory.secrets import Finding, Protected, detector, protect
+from memstream.memory.secrets.protection import AROUND
 from memstream.memory.secrets.secret_filter import SecretFilter
 
 DEFAULT = PrivacyPolicy()
@@ -73,6 +74,37 @@ def test_a_masked_text_is_searched_again() -> None:
     protected = protect("xabcd", DEFAULT, detectors)
     assert protected.text == "x[pin][token]"
     assert protected.findings == (Finding("pin", 1, 3), Finding("token", 3, 5))
+
+
+@dataclass
+class CountingDetector:
+    """Finds what the built-in detector finds, and counts the characters that it reads."""
+
+    read: int = 0
+
+    def find(self, text: str) -> Sequence[Finding]:
+        self.read += len(text)
+        return detector.BuiltInDetector().find(text)
+
+
+def test_a_long_text_is_searched_again_only_around_its_masks() -> None:
+    text = "I prefer tea to coffee. " * 2_500 + "My password is hunter2. " + "I prefer tea to coffee. " * 2_500
+    counting = CountingDetector()
+    assert protect(text, DEFAULT, [counting]).text.count("[password]") == 1
+    assert counting.read < len(text) + 8 * AROUND
+
+
+def test_a_mask_that_mends_a_table_reveals_all_its_rows() -> None:
+    rows = [f"service{number},Otter{number}xx" for number in range(200)]
+    table = "\n".join(["service,password", "db,Server=tcp:a,1433;User ID=bob;Password=Hunter22x;", *rows])
+    protected = protect(table, DEFAULT)
+    assert "Otter" not in protected.text
+    assert protect(protected.text, DEFAULT).text == protected.text
+
+
+def test_labels_without_a_value_are_no_password() -> None:
+    assert protect("password: " * 12, DEFAULT).findings == ()
+    assert protect("password: password", DEFAULT).text == "password: [password]"
 
 
 def test_overlapping_findings_become_one_span_of_the_stronger_kind() -> None:
