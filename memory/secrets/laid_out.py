@@ -6,20 +6,23 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import islice
 from typing import Final
 
 from ..language.locales.secret_labels import SecretKind
 from .findings import Finding
-from .labelled import LabelledText, plain_label
+from .labelled import LabelledText, label_readers, plain_label
 from .text_view import TextView
 from .told_values import is_strong, stands_for_another, trimmed, value_end
 
-_BEFORE: Final = re.compile(r"[\s>*#_\"'`|\u2022\d.)-]{0,8}+(?:[\w'&.-]{1,20}+ ){0,4}+")
+_BEFORE: Final = re.compile(
+    r"[\s>*#_\"'`|\u2022\d.)-]{0,8}+(?:[\w'&.-]{1,20}+ ){0,4}+[\u3040-\u30ff\u4e00-\u9fff]{0,8}+"
+)
 _MARKED: Final = re.compile(r"[ \t]*+(?:[-*\u2022]|\d{1,2}[.)])[ \t]")
-_AFTER: Final = re.compile(
+_PURPOSE: Final = (
     r"(?: (?:for|of|to|fur|von|vom|zum|de|del|para|du|pour|di|per|do|da|voor|van|dla|\u043e\u0442|\u0434\u043b\u044f)"
-    r"(?: [\w'&.-]{1,20}+){1,3}+)?+[\s*_`\"')\]:=|>-]{0,8}+"
+    r"(?: [\w'&.-]{1,20}+){1,3}?)?"
 )
 _ITEM: Final = re.compile(
     r"[ \t>|]*+(?:(?:[-*\u2022]"
@@ -70,12 +73,22 @@ def _below(text: str, small: str, number: int, lines: _Lines, tables: _Tables) -
     start, end = lines[number]
     line = text[start:end]
     delimiter = _delimiter_of_head(line, text, lines[number + 1])
+    is_heading = end - start <= _HEADING_MAX and _has_item_below(text, number, lines)
+    labels = _labels_of(small[start:end]) if delimiter is not None or is_heading else []
     if delimiter is not None:
-        yield from tables.values(number, delimiter, _columns(line, delimiter, _labels_of(small[start:end])))
-    if end - start <= _HEADING_MAX and _has_item_below(text, number, lines):
-        for first, last, kind in _labels_of(small[start:end])[:1]:
-            if _BEFORE.fullmatch(line, 0, first) and _AFTER.fullmatch(line.lower(), last):
+        yield from tables.values(number, delimiter, _columns(line, delimiter, labels))
+    if is_heading:
+        for first, last, kind in labels[:1]:
+            if _BEFORE.fullmatch(line, 0, first) and _after_label().fullmatch(line.lower(), last):
                 yield from _listed(text, line, kind, number, lines)
+
+
+@cache
+def _after_label() -> re.Pattern[str]:
+    """Return the pattern of the rest of a line that is a label: a purpose, a verb, punctuation."""
+    words = [each.words for each in label_readers()]
+    copulas = "|".join(filter(None, (verb for each in words for verb in (each.copulas, each.sure_copulas))))
+    return re.compile(rf"{_PURPOSE}(?:[ ]?(?:{TextView(copulas).text}))?[\s*_`\"')\]:=|>\uff1a-]{{0,8}}+")
 
 
 def _labels_of(line: str) -> list[tuple[int, int, SecretKind]]:

@@ -16,6 +16,8 @@ DUTCH_LABELS: Final = SecretLabels(
         "antwoord",
         "inlog",
         "pincode",
+        "kaart",
+        "pas",
         "openen",
         "woorden",
         "wagtwoord",
@@ -29,7 +31,8 @@ DUTCH_LABELS: Final = SecretLabels(
         ),
         "api_key": r"api[ -]?sleutels?|toegangssleutel|geheime sleutel",
         "pin": (
-            r"pin(?:code|nummer)s?|(?:toegangs|beveiligings|herstel|verificatie|bevestigings|ontgrendel|deur"
+            r"pin(?:code|nummer)?s? (?:van|voor) (?:de |mijn |je |jouw |onze )?(?:bank|pin|krediet)?(?:kaart|pas)"
+            r"|pin(?:code|nummer)s?|(?:toegangs|beveiligings|herstel|verificatie|bevestigings|ontgrendel|deur"
             r"|alarm|kluis"
             r"|backup|back-up|nood|inlog|sms|cvc|cvv|slot|poort)[ -]?codes?|geheime codes?"
             r"|combinatie van (?:de |het )?(?:kluis|slot)"

@@ -9,7 +9,7 @@ from ..secret_labels import SecretLabels
 ENGLISH_LABELS: Final = SecretLabels(
     language="english",
     stems=(
-        *("recovery", "backup", "back-up", "rescue", "emergency", "scratch", "restore", "phrase"),
+        *("recovery", "backup", "back-up", "rescue", "emergency", "scratch", "restore", "phrase", "card"),
         *(
             "asw",
             "ssw",
@@ -35,6 +35,8 @@ ENGLISH_LABELS: Final = SecretLabels(
         "pin": (
             r"(?:account |two-factor |2fa |mfa |google |github |apple |bitlocker )?"
             r"(?:recovery|backup|back-up|rescue|emergency|scratch|restore)[ -](?:codes?|keys?|pins?)"
+            r"|(?:bank |debit |credit )?card (?:pin ?)?codes?"
+            r"|pin (?:for|of|to|on) (?:the|my|our|your|his|her) (?:bank |debit |credit )?card"
             r"|(?:open|unlock|disarm|enter|get in(?:to)?|access) (?:\w+ ){0,2}"
             r"(?:door|gate|garage|safe|vault|building|flat|apartment|house|office|phone|ipad|tablet|laptop"
             r"|alarm|locker|lock"

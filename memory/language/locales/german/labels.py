@@ -18,12 +18,15 @@ GERMAN_LABELS: Final = SecretLabels(
         "ssw",
         "zugangscode",
         "kartencode",
+        "kartenpin",
+        "karte",
         "offnen",
     ),
     labels={
         "pin": (
             r"(?:wiederherstellungs|backup|notfall|ersatz|einmal)[ -]?(?:codes?|schlussel|keys?)|zugangscodes?"
             r"|karten-?(?:code|pin|prufnummer)"
+            r"|pin (?:der|fur (?:die|meine)|zur|meiner|deiner|seiner|ihrer|unserer) (?:bank|ec-?|giro|kredit)?karte"
             r"|(?:zum|um) [^.!?;:\n]{0,30}?offnen (?:muss man |musst du |bitte |einfach )?(?:die "
             r"|den )?(?:code |zahl )?"
         ),

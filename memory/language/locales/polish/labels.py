@@ -8,7 +8,20 @@ from ..secret_labels import SecretLabels
 
 POLISH_LABELS: Final = SecretLabels(
     language="polish",
-    stems=("dane", "hasl", "hasł", "kod", "klucz", "fraz", "odpowied", "slowa", "słow", "otworzyc", "kombinac"),
+    stems=(
+        "dane",
+        "hasl",
+        "hasł",
+        "kod",
+        "klucz",
+        "fraz",
+        "odpowied",
+        "slowa",
+        "słow",
+        "otworzyc",
+        "kombinac",
+        "karty",
+    ),
     labels={
         "passphrase": (
             r"fraz[aęe] (?:odzyskiwania|seed|bezpieczeństwa|startowa)|s[lł]owa (?:odzyskiwania|seed)"
@@ -21,7 +34,8 @@ POLISH_LABELS: Final = SecretLabels(
             r"|odzyskiwania"
             r"|odblokowani[ae]|jednorazow[ye]|autoryzacyjn[yae]|potwierdzenia|awaryjn[ye]|ratunkow[ye]"
             r"|do (?:bramy|drzwi|domofonu|alarmu|sejfu|furtki|klatki|gara[zż]u|karty|telefonu|szafki))"
-            r"|kombinacja do (?:sejfu|szafki|zamka)|pin(?:em|u)?(?: do (?:karty|telefonu|bankomatu))?"
+            r"|kombinacja do (?:sejfu|szafki|zamka)|(?:pin|kod|has[lł]o)(?: do| od)?(?: mojej| twojej| naszej)? karty"
+            r"|pin(?:em|u)?(?: do (?:karty|telefonu|bankomatu))?"
             r"|otworzy[cć] [^.!?;:\n]{0,30}?(?:wpisz|wci[sś]nij|wstukaj|wybierz)"
         ),
         "password": r"has[lł](?:o|em|a)",

@@ -8,12 +8,12 @@ from ..secret_labels import SecretLabels
 
 SPANISH_LABELS: Final = SecretLabels(
     language="spanish",
-    stems=("contra", "recuperaci", "respaldo", "contase", "frase", "abrir", "codigo de"),
+    stems=("contra", "tarjeta", "recuperaci", "respaldo", "contase", "frase", "abrir", "codigo de"),
     labels={
         "passphrase": r"frase (?:maestra|de (?:respaldo|la cartera|la billetera))",
         "pin": (
             r"(?:codigos?|claves?|llaves?) (?:de )?(?:recuperacion|respaldo|emergencia|seguridad)"
-            r"|codigo (?:de )?tarjeta"
+            r"|(?:codigo|pin|clave|contrasena) (?:de )?(?:la |mi |tu |su )?tarjeta"
             r"|para abrir [^.!?;:\n]{0,40}?(?:marca|marque|teclea|teclee|pulsa|pulse|introduce|introduzca|escribe)"
         ),
         "password": r"contra|contrasnas?|contrsena|contrasenia|contaseña",

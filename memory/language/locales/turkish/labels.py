@@ -11,7 +11,7 @@ from ..secret_labels import SecretLabels
 
 TURKISH_LABELS: Final = SecretLabels(
     language="turkish",
-    stems=("bilgiler", "sifre", "şifre", "parola", "kod", "anahtar", "cevab", "kelime", "cumle", "pin'i"),
+    stems=("bilgiler", "sifre", "şifre", "parola", "kod", "anahtar", "cevab", "kelime", "cumle", "pin'i", "pinim"),
     labels={
         "passphrase": (
             r"(?:kurtarma|gizli|güvenlik|tohum) (?:kelimele[rk]\w*|ifade\w*|cümle\w*|öbe\w*)|(?:gizli"
@@ -21,10 +21,10 @@ TURKISH_LABELS: Final = SecretLabels(
         "pin": (
             r"(?:pin|cvv2?|cvc|sms|erişim|güvenlik|do[gğ]rulama|onay|kurtarma|yedek|kap[ıi]|giri[sş]|kilit"
             r"|kasa|alarm|garaj"
-            r"|aktivasyon|tek kullan[ıi]ml[ıi]k|geçi[sş])(?: [sş]ifre| kod)(?:u|um|umuz|unuz|un|lar[ıi]"
+            r"|aktivasyon|tek kullan[ıi]ml[ıi]k|geçi[sş]|kart|telefon)\w{0,8}"
+            r" (?:[sş]ifre|kod)(?:u|um|umuz|unuz|un|lar[ıi]"
             r"|lar[ıi]m|si|sim|miz|niz|m|n)?"
-            r"|pin'?(?:im|i|imiz)?|kart(?:[ıi]m?[ıi]n)? [sş]ifre(?:si|m)"
-            r"|kart[ıi]m[ıi]n [sş]ifresi|kod numaram"
+            r"|pin'?(?:im|i|imiz)?|kod numaram"
         ),
         "password": (
             r"[sş]ifre(?:m|miz|si|niz|n|ler|leri|mi|yi|sini)?|parola(?:m|m[ıi]z|s[ıi]|n[ıi]z|n|lar|m[ıi]|y[ıi]"
@@ -33,7 +33,7 @@ TURKISH_LABELS: Final = SecretLabels(
     },
     credentials=r"giri[sş] bilgiler\w*",
     spelled=("sifre",),
-    copulas=r"[sş]u|[sş]udur|[sş]öyle|olarak|yani|art[ıi]k|i[sş]te|bu|budur",
+    copulas=r"[sş]u|[sş]unlar|[sş]unlard[ıi]r|[sş]udur|[sş]öyle|olarak|yani|art[ıi]k|i[sş]te|bu|budur",
     marks=r"\b(?:benim|bir|icin|kart\w*|kodu\w*|hesab\w*)\b|ı|ş|ğ",
     about=(
         r"bu|şu|o|bir|çok|en|az|daha|benim|senin|onun|bizim|ne|nedir|nas[ıi]l|nerede|hangi|ve|veya|ile"
