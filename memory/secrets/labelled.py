@@ -50,6 +50,7 @@ _SPELLED_VALUE: Final = re.compile(r"[^\s\[](?:[ .*_-]\S){3,40}+(?!\S)")
 _LETTER: Final = re.compile(r"(?<!\S)\S(?!\S)")
 _REGION: Final = 200
 """Number of characters around a word that may contain its label, and around a label that identify its language."""
+_NO_MARK: Final = -_REGION - 1
 _MARK_MAX: Final = 16
 """Maximum length of a word that identifies a language, in characters."""
 _WORDS_MAX: Final = 64
@@ -167,14 +168,14 @@ class _NearMarks:
     def __init__(self, marks: re.Pattern[str], text: str) -> None:
         self._marks = marks
         self._text = text
-        self._mark = self._read = -1
+        self._mark = self._read = _NO_MARK
 
     def are_near(self, place: int) -> bool:
         """Return whether a mark begins at most `_REGION` characters from `place`."""
-        first, last = max(0, place - _REGION), place + _REGION
+        first, last = place - _REGION, place + _REGION
         if self._mark < first and self._read < last:
             found = self._marks.search(self._text, max(first, self._read), last + _MARK_MAX)
-            self._mark = found.start() if found else -1
+            self._mark = found.start() if found else _NO_MARK
             self._read = self._mark + 1 if found else last
         return first <= self._mark <= last
 

@@ -81,6 +81,7 @@ _MIXED: Final = (
         "M.",
         "[p1]\nknown: a\nnew: b\n",
         "[w1] a\n",
+        "|password|\n|--|\n|[password]|\n",
         "haha",
         "Ann ",
     ),

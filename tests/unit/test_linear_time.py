@@ -29,7 +29,7 @@ from memstream.memory.language import clean_text, identification, parsing, quest
 from memstream.memory.language.locales import locales
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.recall import context_lines, cue_fit, cue_times, event_times, prompt_framing
-from memstream.memory.secrets import across, protection, quotes, text_view
+from memstream.memory.secrets import across, detector, protection, quotes, text_view
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.memory.trust import (
     clauses,
@@ -45,7 +45,7 @@ from memstream.memory.trust import (
 from memstream.memory.upkeep import digest, gist, source_words
 from memstream.schemas.turns import Turn, TurnMessage
 from memstream.schemas.working_set import WorkingSet
-from tests.support.hostile_runs import REPEATS, grows_too_fast, hostile_runs
+from tests.support.hostile_runs import LARGE, REPEATS, grows_too_fast, hostile_runs
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +75,16 @@ CLAUSES: Final = (
     *("I live in A and ", "(I am ", "any more ", "for the last ", "A is my sister and ", "from A, where I live "),
 )
 """Pieces of sentences that the rules of the offline model begin to read."""
+PLAIN: Final = 'Yesterday Ana said: "I live in Leeds." My PIN is 4829, and I prefer tea to coffee.\n'
+BLOCKING: Final = (
+    *(("memory.trust.own_words.split_quotations", piece, ":") for piece in (" ", "\t", "\u00a0", " " * 300 + ":\n")),
+    *(("memory.secrets.protection.protect", piece, "") for piece in ("password: ", "PIN ", "phrase ", "login is a/")),
+    ("memory.secrets.protection.protect", "|password|\n|--|\n|ab1!cd|\n", ""),
+    ("memory.trust.instructions.instruction_rule", "(" + "a." * 950, '"'),
+)
+"""Readers with texts that once took them seconds: the repeated piece and the end."""
+BLOCKING_RATIO: Final = 12
+"""Times the cost of a plain text of the same length that such a text may cost. It costs at most 8 times as much."""
 SENTENCE_S: Final = 0.5
 """Seconds of processor time for a message of the longest sentences. It takes 0.3 at most."""
 
@@ -316,6 +326,26 @@ def test_the_offline_model_reads_the_longest_sentences_in_little_time() -> None:
     ]
     _offline("I work at Acme.")  # patterns are compiled
     assert [text[:30] for text in texts if all(_seconds(text) > SENTENCE_S for _ in range(REPEATS))] == []
+
+
+@pytest.mark.parametrize(("name", "piece", "ending"), BLOCKING)
+def test_a_hostile_run_costs_little_more_than_a_plain_text(name: str, piece: str, ending: str) -> None:
+    read, hostile = READERS[name], piece * (LARGE // len(piece)) + ending
+    plain = (PLAIN * (LARGE // len(PLAIN) + 1))[: len(hostile)]
+    read(PLAIN)  # patterns are compiled
+    costs = []
+    for _ in range(REPEATS):
+        costs.append(_cost(read, hostile) / _cost(read, plain))
+        if costs[-1] <= BLOCKING_RATIO:
+            return
+    raise AssertionError(f"a text of {LARGE} characters costs {min(costs):.1f} times a plain text")
+
+
+def _cost(read: Callable[[str], object], text: str) -> float:
+    detector._require_clean.cache_clear()
+    began = time.process_time()
+    read(text)
+    return time.process_time() - began
 
 
 def _seconds(message: str) -> float:
