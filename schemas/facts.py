@@ -128,6 +128,9 @@ class Fact(Contract):
     strength: Unit = 1.0
     retrieval_count: Annotated[int, Field(ge=0)] = 0
     last_accessed_at: Instant | None = None
+    pinned: bool = False
+    """True when a person pinned the fact. It has an effect only while the fact is active. False in facts of earlier
+    versions."""
     tags: Tags = ()
     metadata: Metadata = Field(default_factory=dict)
     embedder: ModelName

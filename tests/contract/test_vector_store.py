@@ -415,6 +415,8 @@ def field(key: str, **condition: Any) -> models.FieldCondition:
             ),
             {2},
         ),
+        (match("pinned", True), {1}),
+        (match("pinned", False), {0}),
         (match("tags", "b"), {1, 2}),
         (
             models.Filter(should=[match("state", "pending"), models.Filter(must=[match("version", 0)])]),
@@ -433,8 +435,8 @@ def field(key: str, **condition: Any) -> models.FieldCondition:
 async def test_filters_mean_the_same_everywhere(store: VectorStore, where: models.Filter, expected: set[int]) -> None:
     evidence = [{"observation_id": "o1", "turn_id": "t1"}, {"observation_id": "o2", "turn_id": "t2"}]
     rows: list[dict[str, Any]] = [
-        {"state": "active", "predicate": None, "tags": ["a"], "evidence": []},
-        {"state": "active", "tags": ["a", "b"], "evidence": evidence[:1]},
+        {"state": "active", "predicate": None, "tags": ["a"], "evidence": [], "pinned": False},
+        {"state": "active", "tags": ["a", "b"], "evidence": evidence[:1], "pinned": True},
         {"state": "pending", "tags": ["b"], "evidence": evidence},
         {"tags": []},
     ]
