@@ -15,7 +15,7 @@ from typing import Final
 
 from qdrant_client import models
 
-from ..adapters.vectors.conditions import any_of, equals, is_empty, same
+from ..adapters.vectors.conditions import any_of, equals, is_empty, is_filled, same
 from ..schemas.base import INTEGER_MAX, INTEGER_MIN, TAG_MAX, TAGS_MAX
 from ..schemas.facts import Trust
 from ..schemas.recall import Tier
@@ -76,7 +76,7 @@ class MetadataCondition:
         elif self.values:
             yield models.Filter(should=[_equal(path, each) for each in self.values])
         if self.exists is True:
-            yield models.Filter(must_not=[is_empty(path)])
+            yield is_filled(path)
         elif self.exists is False:
             yield is_empty(path)
         if self._limits:

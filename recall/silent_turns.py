@@ -33,7 +33,7 @@ def is_by_rules(observed: Observed) -> bool:
     return (observed.cause.model or "").startswith(OFFLINE)
 
 
-def why_silent(observed: Observed, said: Sequence[StoredMessage], earlier: Sequence[str]) -> str:
+def reason_of_silence(observed: Observed, said: Sequence[StoredMessage], earlier: Sequence[str]) -> str:
     """Return the reason without its full stop.
 
     `said`: the messages of the turn that the caller may see. `earlier`: the texts of the user before the turn, oldest

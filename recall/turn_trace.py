@@ -37,7 +37,7 @@ from .bounded_log_reads import BoundedLogReads, FormerCounts, LogPolicy
 from .deadline import UnansweredPart
 from .record_filters import RecordSelection
 from .record_reader import LoggedTurn, RecordReader, Sees, sees_all
-from .silent_turns import EARLIER, is_by_rules, is_silent, texts_of_user, why_silent
+from .silent_turns import EARLIER, is_by_rules, is_silent, reason_of_silence, texts_of_user
 from .statement_outcomes import StatementOutcome, TurnFacts, statement_outcomes
 
 C = TypeVar("C", bound=Contract)
@@ -236,7 +236,7 @@ class TurnTracer:
         why = None
         if is_silent(observed):
             earlier = await self._earlier(ref, place, shown) if is_by_rules(observed) else []
-            why = why_silent(observed, shown, earlier)
+            why = reason_of_silence(observed, shown, earlier)
         return TurnOutcome(
             *place,
             ref.turn_id,

@@ -49,11 +49,16 @@ def is_empty(field: str) -> models.IsEmptyCondition:
     return models.IsEmptyCondition(is_empty=models.PayloadField(key=field))
 
 
+def is_filled(field: str) -> models.Filter:
+    """Match points whose field has a value."""
+    return models.Filter(must_not=[is_empty(field)])
+
+
 def same(field: str, value: JsonValue) -> models.Condition:
-    """Match points with this number, boolean or text in a field. None matches an empty field."""
+    """Match points with this number or text in a field. None matches an empty field."""
     if value is None:
         return is_empty(field)
-    if isinstance(value, str | bool):
+    if isinstance(value, str):
         return models.FieldCondition(key=field, match=models.MatchValue(value=value))
-    assert isinstance(value, int | float)  # lists and objects are not supported
+    assert isinstance(value, int | float)  # no engine-neutral match of other types
     return models.FieldCondition(key=field, range=models.Range(gte=value, lte=value))

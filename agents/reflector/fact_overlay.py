@@ -17,7 +17,7 @@ from typing import Final
 from qdrant_client import models
 
 from ...adapters.ports import StoredPoint, VectorStore
-from ...adapters.vectors.conditions import any_of, equals, same
+from ...adapters.vectors.conditions import any_of, equals, is_filled
 from ...memory.facts.namesakes import RELATION_SLOTS
 from ...memory.facts.similarity import NearFact, cosine
 from ...memory.facts.statements import Statement
@@ -283,7 +283,7 @@ class FactOverlay:
 
     async def pinned(self) -> tuple[StoredFact, ...]:
         """Return the active facts that are pinned, oldest first."""
-        found = await self._matching([same("pinned", True)], lambda each: each.pinned, states=("active",))
+        found = await self._matching([is_filled("pinned")], lambda each: each.pinned, states=("active",))
         return tuple(sorted(found, key=lambda each: (each.recorded_at, each.fact_id)))
 
     async def near(self, statement: Statement, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ...schemas.base import CONTENT_MAX
 from ...schemas.imports import ImportFault
-from ..formats.sqlite_import import MAGIC, opened_database, stored_columns, unreadable
+from ..formats.sqlite_import import MAGIC, opened_database, stored_columns, unreadable_database
 from ..import_file import FileLine, ImportRefused, ImportSource, read_items
 from .items import LEFT_OUT, Fields, converted, given_time, short_tags, statement
 
@@ -54,7 +54,7 @@ def _rows(source: ImportSource, number: int) -> Iterator[FileLine]:
                     yield FileLine(place, item, source.size * place // rows, place)
                 before += sizes[table]
     except sqlite3.Error as error:
-        raise unreadable(source, error) from None
+        raise unreadable_database(source, error) from None
 
 
 def _items(db: sqlite3.Connection, table: str, passed: int) -> Iterator[bytes]:

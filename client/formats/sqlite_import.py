@@ -38,7 +38,7 @@ def read_sqlite(source: ImportSource, end: int, number: int) -> Iterator[FileLin
             _check(db, source.name)
             yield from _rows(db, source, number)
     except sqlite3.Error as error:
-        raise unreadable(source, error) from None
+        raise unreadable_database(source, error) from None
 
 
 def _rows(db: sqlite3.Connection, source: ImportSource, position: int) -> Iterator[FileLine | ImportFault]:
@@ -84,7 +84,7 @@ def _line(db: sqlite3.Connection, kind: str, name: Any, text: str) -> bytes:
     return json.dumps({"kind": kind, "record": record}).encode()
 
 
-def unreadable(source: ImportSource, error: sqlite3.Error) -> ImportRefused:
+def unreadable_database(source: ImportSource, error: sqlite3.Error) -> ImportRefused:
     return ImportRefused(f"{source.name} cannot be read as a SQLite database ({error}): export again")
 
 
@@ -118,7 +118,7 @@ def table_names(source: ImportSource) -> tuple[str, ...]:
         with opened_database(source) as db:
             return tuple(str(name) for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"))
     except sqlite3.Error as error:
-        raise unreadable(source, error) from None
+        raise unreadable_database(source, error) from None
 
 
 def stored_columns(db: sqlite3.Connection, table: str) -> list[str]:

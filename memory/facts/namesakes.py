@@ -28,7 +28,7 @@ _KIND_OF_THING: Final = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class KnownRelation:
     """A statement that somebody with this name has a relation to the user. `quotes`: where it was said."""
 
     slot: str
@@ -48,13 +48,13 @@ class Relation:
 class Namesakes:
     """The relations of an owner's memory, in the order in which memory heard of them."""
 
-    known: list[Relation] = field(default_factory=list)
+    known: list[KnownRelation] = field(default_factory=list)
 
     def know(self, facts: Iterable[StoredFact]) -> None:
         """Add the relations of stored facts."""
         ordered = sorted(facts, key=lambda each: (each.recorded_at, each.fact_id))
         self.known += [
-            Relation(each.slot, each.value, tuple(piece.quote for piece in each.evidence))
+            KnownRelation(each.slot, each.value, tuple(piece.quote for piece in each.evidence))
             for each in ordered
             if each.subject == USER and each.slot in KINDS and each.value is not None and not each.denied
         ]
@@ -63,7 +63,7 @@ class Namesakes:
         """Return the observations of a turn, each with the subject that its relation gives it, and remember the
         relations that the turn states."""
         said = [
-            Relation(each.slot, each.value, (each.evidence,))
+            KnownRelation(each.slot, each.value, (each.evidence,))
             for each in observations
             if each.subject == USER and each.slot in KINDS and each.value is not None and not each.denied
         ]
@@ -73,7 +73,7 @@ class Namesakes:
             for each in observations
         )
 
-    def _subject(self, observation: Observation, said: Sequence[Relation]) -> str:
+    def _subject(self, observation: Observation, said: Sequence[KnownRelation]) -> str:
         subject = observation.subject
         known = [each for each in self.known if each.names(subject)]
         first = {each.kind: each.slot for each in reversed(known)}
@@ -83,7 +83,7 @@ class Namesakes:
         return subject if kind in (None, known[0].kind) else f"{subject}-{first[kind]}"
 
 
-def _kind(quote: str, subject: str, known: Sequence[Relation], said: Sequence[Relation]) -> str | None:
+def _kind(quote: str, subject: str, known: Sequence[KnownRelation], said: Sequence[KnownRelation]) -> str | None:
     """Return the kind of relation that a quote means: by the word before the name, which a quote of one kind has, or
     else by the only kind that the turn states."""
     word = _before(subject, quote)

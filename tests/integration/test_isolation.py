@@ -65,6 +65,7 @@ INNER = {
     "LlmReranker.select": "chooses from what it is given",
     "RecordReader.is_outdated": "of the owner of a digest that was read",
     "RecordReader.joined_groups": "ids of groups that the caller has named",
+    "RecallReports.latest": "of the owner of a fact that was read",
     "RecallService.shortlist": "ModelChoice's",
     "DeadlineReads.ask": "asks what it is given",
     "MemoryExporter.begin": "a time and offsets alone",

@@ -24,7 +24,8 @@ def of_kind(kind: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    (episode, *_), (fact, *_), (procedure, *_) = map(of_kind, ("episode", "fact", "procedure"))
+    (episode, *_), (procedure, *_) = map(of_kind, ("episode", "procedure"))
+    fact = next(each for each in of_kind("fact") if each["evidence"])
     fact |= {"content": "Works at Google", "tags": ["work"], "source_episode_ids": [episode["episode_id"]]}
     fact["evidence"][0] |= {"quote": "I work at Google"}
     procedure |= {"steps": ["Write it"], "source_episode_ids": [episode["episode_id"], "gone"]}
