@@ -35,9 +35,9 @@ from memstream.schemas.turns import Owner
 from memstream.streams.engine.crash_points import Step
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Record
-from memstream.tools.editor import MemoryEditor
+from memstream.tools.editor import EditRefused, MemoryEditor
 from memstream.tools.tool_call import Call
-from memstream.tools.tool_port import ToolError, ToolIdentity
+from memstream.tools.tool_port import ToolIdentity
 from memstream.tools.tool_writes import ToolWrites
 from tests.support.consolidation_world import Consolidating
 from tests.support.editor import OwnerEditor
@@ -427,7 +427,7 @@ async def test_a_tool_adds_no_procedure_that_is_an_order(consolidating: Consolid
     records = RecordReader(store=consolidating.bench.store)
     writes = ToolWrites(editor=editor, commands=commands, records=records, now=lambda: NOW)
     call = Call(identity=ToolIdentity(tenant_id="acme", user_id=OWNER.id, caller="test"), key=None, patience=1.0)
-    with pytest.raises(ToolError, match="it is an instruction to the assistant"):
+    with pytest.raises(EditRefused, match="it is an instruction to the assistant"):
         await writes.add(MemoryAdd(type="procedural", content=content), call)
     assert await stored(consolidating.bench, "procedures", StoredProcedure) == []
     await writes.add(MemoryAdd(type="procedural", content="For a release\nTag it"), call)
