@@ -10,6 +10,7 @@ from tests.support.pipeline import Json, running, turn
 from tests.support.pipeline_places import BROKERS, Place, place_for
 
 pytestmark = pytest.mark.timeout(180)
+WRITERS = ("recorder", "observer", "reflector")
 
 
 def said(content: str, subject: str = "user", slot: str = "other", value: str | None = None) -> Json:
@@ -47,13 +48,10 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 async def test_a_nickname_joins_two_names_and_a_relation_separates_two_people(place: Place) -> None:
     with ModelServer(observing(KNOWN)) as model:
         async with running(place.pipeline(model)) as pipeline:
-            first = ("recorder", "observer")
-            pipeline.spawn(*first)
             await pipeline.produce(*(turn(text, n) for n, text in enumerate(KNOWN, 1)))
-            await pipeline.settled(*first)
-            await pipeline.crashes("reflector", at="reflector:store")
-            pipeline.spawn("reflector")
-            await pipeline.settled(*first, "reflector")
+            await pipeline.crashes(*WRITERS, at="reflector:store")
+            pipeline.spawn(*WRITERS)
+            await pipeline.settled(*WRITERS)
             rows = pipeline.shown("facts")[pipeline.tenant]["facts"]
             believed = {row["content"]: row["subject"] for row in rows if row["state"] == "active"}
             assert believed == {
@@ -64,4 +62,4 @@ async def test_a_nickname_joins_two_names_and_a_relation_separates_two_people(pl
                 "Has a brother named Alex": "user",
                 "Plays the cello": "alex-sibling",
             }
-            await pipeline.verified(*first, "reflector")
+            await pipeline.verified(*WRITERS)

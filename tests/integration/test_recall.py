@@ -302,7 +302,7 @@ class TestMissing:
         assert recalled.items == ()
         lists = (
             {f"{tier}.{name}" for tier in ("semantic", "episodic", "turns") for name in ("dense", "lexical")}
-            | {"turns.speaker"}
+            | {"turns.speaker", "names"}
             if cue
             else {"semantic.reinforcement_count", "semantic.recorded_at", "episodic.importance", "episodic.occurred_at"}
         )

@@ -165,7 +165,7 @@ class TestAnEpisodeFollowsItsFact:
         store = cast(VectorStore, Faulty(remembering.store, of=["facts.select"], fault=fault))
         recalled = remembering.recall(cue="Google", store=store, policy=SHORT)
         assert [each.item.content for each in recalled.items] == ["Works at Google"]
-        assert [each.part for each in recalled.missing] == ["episodic.standing"]
+        assert [each.part for each in recalled.missing] == ["episodic.standing", "names"]
 
     @staticmethod
     async def _fact_of(remembering: World, content: str, *, of: str | None = None, **fields: Any) -> None:
