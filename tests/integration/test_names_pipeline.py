@@ -28,6 +28,7 @@ KNOWN = {
     "Everyone calls Robert Bob": [said("Is called Bob", "robert", "nickname", "Bob")],
     "Robert lives in Oslo": [said("Lives in Oslo", "robert", "residence", "Oslo")],
     "Bob lives in Bergen": [said("Lives in Bergen", "bob", "residence", "Bergen")],
+    "Robert likes tea, so Bob does": [said("Likes tea", "robert"), said("Likes tea", "bob")],
     "My colleague Alex hates chess": [
         said("Has a colleague named Alex", "user", "colleague", "Alex"),
         said("Hates chess", "alex", "dislikes", "chess"),
@@ -57,6 +58,7 @@ async def test_a_nickname_joins_two_names_and_a_relation_separates_two_people(pl
             assert believed == {
                 "Is called Bob": "robert",
                 "Lives in Bergen": "bob",
+                "Likes tea": "robert",
                 "Has a colleague named Alex": "user",
                 "Hates chess": "alex",
                 "Has a brother named Alex": "user",

@@ -10,6 +10,7 @@ import pytest
 
 from memstream.agents.consolidation.rows import ProgressRow
 from memstream.agents.reflector.fact_state_topic import check_facts_present
+from memstream.agents.reflector.rows import LedgerRow
 from memstream.agents.reflector.stage import Reflector
 from memstream.memory.erasures import ErasedUsers
 from memstream.memory.facts.erasures import ERASED_TEXT
@@ -173,6 +174,14 @@ async def test_a_worker_starts_after_each_crash_of_an_erasure(
     assert await bench.facts() == {}
     assert [each.key async for each in log.read(FACTS.name) if each.value is None]
     await log.close()
+
+
+async def test_requests_of_the_user_leave_the_row_of_a_group(bench: Bench) -> None:
+    for user in ("ana", "bob"):
+        await says(bench, TEAM, user).tell(f"Meets {user} on Mondays", retracts=True)
+    await bench.run(erase(bench, TEAM))
+    kept = LedgerRow.load(bench.rows, TEAM.key("acme")).requests
+    assert [each.content for each in kept] == ["Meets bob on Mondays"]
 
 
 async def test_evidence_of_an_earlier_version_is_found_by_its_session(bench: Bench) -> None:
