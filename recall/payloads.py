@@ -21,7 +21,7 @@ from ..memory.recall.cue_fit import FitText
 from ..memory.recall.event_times import DatedFact
 from ..memory.recall.prompt_framing import remove_framed
 from ..memory.recall.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace
-from ..schemas.base import CONTENT_MAX, Contract, GivenId, Instant, Metadata, OurId, Quote, Subject
+from ..schemas.base import CONTENT_MAX, CommandId, Contract, GivenId, Instant, Metadata, OurId, Quote, Subject
 from ..schemas.errors import Fatal
 from ..schemas.facts import APPROVED, Evidence, FactState, Trust
 from ..schemas.observations import Category
@@ -41,7 +41,7 @@ FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
     ),
     "episodic": (
         *("content", "subject", "category", "sensitivity", "session_id", "turn_id", "observation_id", "evidence"),
-        *("importance", "occurred_at", "archived_at", "turn_ids", "trust"),
+        *("importance", "occurred_at", "archived_at", "turn_ids", "trust", "command_id"),
     ),
     "turns": ("content", "message_index", "role", "name", "session_id", "turn_id", "occurred_at", "sensitivity"),
 }
@@ -77,6 +77,8 @@ class MemorySource:
     observation_id: str | None = None
     occurred_at: datetime | None = None
     quote: str | None = None
+    command_id: str | None = None
+    """The command of a record that was added by hand. Its `turn_id` matches no turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +288,7 @@ class _Working(_Entry):
 
 class _Episode(_Entry):
     turn_id: GivenId
+    command_id: CommandId | None = None
     occurred_at: Instant
     evidence: Quote
     archived_at: Instant | None = None
@@ -306,7 +309,9 @@ def told_of(tier: Tier, payload: Payload) -> RecordDetails:
         case "semantic":
             fact = _Fact.from_payload(payload)
             sources = [
-                MemorySource(each.session_id, each.turn_id, each.observation_id, each.occurred_at, each.quote)
+                MemorySource(
+                    each.session_id, each.turn_id, each.observation_id, each.occurred_at, each.quote, each.command_id
+                )
                 for each in fact.evidence
             ]
             since = fact.valid_from if fact.valid_from_told else None
@@ -328,7 +333,9 @@ def told_of(tier: Tier, payload: Payload) -> RecordDetails:
             return RecordDetails([source], entry.sensitivity, entry.subject, entry.category, trust=trust)
         case "episodic":
             it = _Episode.from_payload(payload)
-            source = MemorySource(it.session_id, it.turn_id, it.observation_id, it.occurred_at, it.evidence)
+            source = MemorySource(
+                it.session_id, it.turn_id, it.observation_id, it.occurred_at, it.evidence, it.command_id
+            )
             return RecordDetails(
                 [source],
                 it.sensitivity,

@@ -76,6 +76,21 @@ def test_an_answer_has_its_scores_and_what_was_left_out(run: Run, world: Console
     assert PUBLISHED.answers == [], "a look into the lab strengthens no memory"
 
 
+def test_only_a_record_of_a_turn_leads_to_a_turn(run: Run, world: ConsoleWorld) -> None:
+    said = run(world.learnt("Works at Stripe", user="hand", turn="t1"))
+    added = run(world.learnt("Works on boats", user="hand", turn="edit"))
+    by_hand = added.evidence[0].model_copy(update={"command_id": "00000000-0000-4000-8000-000000000001"})
+    run(world.past.put(added.model_copy(update={"evidence": (by_hand,)})))
+    for content, command in (("Works as a singer", by_hand.command_id), ("Works at a bar", None)):
+        run(world.memory.episode(content, owner=said.owner, turn_id=f"of {content}", command_id=command))
+    page = page_of(run(read(world, user_id="hand", cue="Works", limit=20)))
+    rows = {row.css_first("bdi").text(): row.css("a[href*='/turns/']") for row in page.css("#answer tr, #left-out tr")}
+    linked = {content for content, links in rows.items() if links}
+    assert {"Works on boats", "Works as a singer"} & linked == set()
+    assert {"Works at Stripe", "Works at a bar"} <= linked
+    assert {"Works on boats", "Works as a singer"} <= rows.keys()
+
+
 def test_a_lowest_score_is_a_reason(run: Run, world: ConsoleWorld) -> None:
     run(world.learnt("Plays the cello", user="score", turn="t1"))
     page = page_of(run(read(world, user_id="score", cue="submarine", min_score=1)))
