@@ -79,9 +79,10 @@ class Audience:
     def hears(self, record: Record) -> bool:
         """Return whether a record is for this audience.
 
-        The key is compared first, so that records of other tenants are not decoded. The decoded value then decides.
+        The key is compared first, so that records of other tenants and other owners are not decoded: many streams
+        read each record. The decoded value then decides.
         """
-        if record.key is not None and not record.key.startswith(f"{ids.encode(self.tenant_id)}/".encode()):
+        if record.key is not None and not self._may_have(record.key):
             return False
         try:
             event = FactUpdated.read(record.value or b"")
@@ -93,6 +94,12 @@ class Audience:
             and self.owner in (None, event.owner)
             and all(fact.sensitivity in up_to(self.ceiling) for fact in (event.fact, event.before) if fact is not None)
         )
+
+    def _may_have(self, key: bytes) -> bool:
+        """Return whether a record with this key may be for this audience. The key of a change is its owner's."""
+        if self.owner is None:
+            return key.startswith(f"{ids.encode(self.tenant_id)}/".encode())
+        return key == self.owner.key(self.tenant_id).encode()
 
 
 Change = Callable[[Record], tuple[str, str]]

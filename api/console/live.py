@@ -48,8 +48,8 @@ class TurnAudience:
     ceiling: Sensitivity
 
     def hears(self, record: Record) -> bool:
-        """Return whether a record is of this user. Keys are compared first: only a change of a fact, and an observation
-        for another owner than the user, is decoded."""
+        """Return whether a record is of this user. Keys are compared first, because every open page reads each record:
+        only a change of the user's facts, and an observation for an owner that is no user, is decoded."""
         key = (record.key or b"").decode("utf-8", "replace")
         match record.position.topic:
             case TURNS.name:
@@ -58,7 +58,8 @@ class TurnAudience:
                 return Audience(self.tenant_id, self.user, self.ceiling).hears(record)
         if key == self.user.key(self.tenant_id):
             return True
-        if not key.startswith(f"{ids.encode(self.tenant_id)}/"):
+        tenant = f"{ids.encode(self.tenant_id)}/"
+        if not key.startswith(tenant) or key.startswith(f"{tenant}user/"):
             return False
         try:
             observed = Observed.read(record.value or b"")

@@ -15,13 +15,14 @@ import pytest
 from memstream.api.app import new_followers
 from memstream.api.credentials import Credentials
 from memstream.api.limits import Limits
+from memstream.api.updates import Audience
 from memstream.schemas.facts import FactUpdated
 from memstream.schemas.topics import FACTS_UPDATED, TURNS
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.partitioner import partition_for
-from memstream.streams.log.port import Log, TopicSpec
+from memstream.streams.log.port import Log, Position, Record, TopicSpec
 from tests.support.api_server import app_over, bearer, entry, served
 from tests.support.record_builders import stored_fact
 from tests.support.sse import Stream, streaming
@@ -132,6 +133,18 @@ async def test_who_is_cut_off_before_the_first_change_loses_none(log: Log) -> No
         async with streaming(url, last=stream.last, headers=bearer("acme")) as again:
             (block,) = await again.changes(1)
             assert block.json["event_id"] == missed
+
+
+def test_a_change_of_another_owner_is_not_decoded() -> None:
+    fact = stored_fact("Likes tea").public()
+    event = FactUpdated(event_id="e1", action="new", at=fact.recorded_at, tenant_id=fact.tenant_id, owner=fact.owner, fact=fact)  # fmt: skip
+    audience = Audience(fact.tenant_id, fact.owner, "internal")
+    for key, heard in (
+        (fact.owner.key(fact.tenant_id), True),
+        (Owner(scope="user", id="u9").key(fact.tenant_id), False),
+    ):
+        record = Record(Position(FACTS_UPDATED.name, 0, 0), key.encode(), event.to_bytes())
+        assert audience.hears(record) is heard, key
 
 
 async def test_each_hears_what_is_its_own(log: Log) -> None:

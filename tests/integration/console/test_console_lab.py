@@ -78,7 +78,7 @@ def test_an_answer_has_its_scores_and_what_was_left_out(run: Run, world: Console
 
 def test_only_a_record_of_a_turn_leads_to_a_turn(run: Run, world: ConsoleWorld) -> None:
     said = run(world.learnt("Works at Stripe", user="hand", turn="t1"))
-    added = run(world.learnt("Works on boats", user="hand", turn="edit"))
+    added = run(world.learnt("Works on boats", user="hand", turn="edit", said="added by hand"))
     by_hand = added.evidence[0].model_copy(update={"command_id": "00000000-0000-4000-8000-000000000001"})
     run(world.past.put(added.model_copy(update={"evidence": (by_hand,)})))
     for content, command in (("Works as a singer", by_hand.command_id), ("Works at a bar", None)):

@@ -149,6 +149,7 @@ def test_an_observation_of_a_group_changes_the_trail_of_its_speaker() -> None:
     assert speaker.hears(record(OBSERVATIONS, "acme/group/g1", made.to_bytes()))
     assert not other.hears(record(OBSERVATIONS, "acme/group/g1", made.to_bytes()))
     assert not speaker.hears(record(OBSERVATIONS, "acme/group/g1", b"no observation"))
+    assert not speaker.hears(record(OBSERVATIONS, "acme/user/u2", made.to_bytes())), "another user's is not decoded"
     assert not speaker.hears(record(TURNS, "acme/user/u1", b"")), "a session u1 of a user named user"
     assert not speaker.hears(record(OBSERVATIONS, "acme/u1/s1", b""))
 
