@@ -189,7 +189,7 @@ def test_a_cue_costs_a_search_and_a_read_a_collection_and_a_look_at_names(
         {
             **dict.fromkeys(("episodes.search", "facts.search", "turns.search"), 1),
             "turns.select": 1 + len(asked),  # the other tiers hold nothing
-            "facts.select": 1,  # what the owner has forgotten
+            "facts.select": 2,  # what the owner has forgotten, and other names of subjects
         }
     )
 
