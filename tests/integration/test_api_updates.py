@@ -137,7 +137,9 @@ async def test_who_is_cut_off_before_the_first_change_loses_none(log: Log) -> No
 
 def test_a_change_of_another_owner_is_not_decoded() -> None:
     fact = stored_fact("Likes tea").public()
-    event = FactUpdated(event_id="e1", action="new", at=fact.recorded_at, tenant_id=fact.tenant_id, owner=fact.owner, fact=fact)  # fmt: skip
+    event = FactUpdated(
+        event_id="e1", action="new", at=fact.recorded_at, tenant_id=fact.tenant_id, owner=fact.owner, fact=fact
+    )
     audience = Audience(fact.tenant_id, fact.owner, "internal")
     for key, heard in (
         (fact.owner.key(fact.tenant_id), True),
