@@ -131,7 +131,6 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
                 "evidence[].agent_id"
             ),
             integer="version reinforcement_count",
-            flag="pinned",
             number="confidence",
             datetime="valid_from valid_to recorded_at expired_at closed_at evidence[].occurred_at",
         ),

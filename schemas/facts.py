@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints
@@ -129,8 +128,6 @@ class Fact(Contract):
     strength: Unit = 1.0
     retrieval_count: Annotated[int, Field(ge=0)] = 0
     last_accessed_at: Instant | None = None
-    pinned: Annotated[bool, Field(exclude_if=operator.not_)] = False
-    """True when a person pinned the fact. It has an effect only while the fact is active. Absent when false."""
     tags: Tags = ()
     metadata: Metadata = Field(default_factory=dict)
     embedder: ModelName

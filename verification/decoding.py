@@ -363,7 +363,7 @@ def fact_view(fact: Fact) -> FactView:
         state=fact.state,
         supersedes=fact.supersedes,
         superseded_by=fact.superseded_by,
-        fields=tuple(_hash(payload.get(name)) for name in COMPARED),
+        fields=tuple(_hash(payload[name]) for name in COMPARED),
     )
 
 

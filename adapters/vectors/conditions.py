@@ -49,11 +49,6 @@ def is_empty(field: str) -> models.IsEmptyCondition:
     return models.IsEmptyCondition(is_empty=models.PayloadField(key=field))
 
 
-def is_filled(field: str) -> models.Filter:
-    """Match points whose field has a value."""
-    return models.Filter(must_not=[is_empty(field)])
-
-
 def same(field: str, value: JsonValue) -> models.Condition:
     """Match points with this number or text in a field. None matches an empty field."""
     if value is None:

@@ -17,7 +17,7 @@ from typing import Final
 from qdrant_client import models
 
 from ...adapters.ports import StoredPoint, VectorStore
-from ...adapters.vectors.conditions import any_of, equals, is_filled
+from ...adapters.vectors.conditions import any_of, equals
 from ...memory.facts.namesakes import RELATION_SLOTS
 from ...memory.facts.similarity import NearFact, cosine
 from ...memory.facts.statements import Statement
@@ -281,11 +281,6 @@ class FactOverlay:
         )
         return tuple(closed)
 
-    async def pinned(self) -> tuple[StoredFact, ...]:
-        """Return the active facts that are pinned, oldest first."""
-        found = await self._matching([is_filled("pinned")], lambda each: each.pinned, states=("active",))
-        return tuple(sorted(found, key=lambda each: (each.recorded_at, each.fact_id)))
-
     async def near(self, statement: Statement, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:
         """Return the nearest facts of the statement's subject, best first, then by id.
 
@@ -445,7 +440,7 @@ class FactOverlay:
 
     async def _matching(
         self,
-        conditions: Sequence[models.Condition],
+        conditions: Sequence[models.FieldCondition],
         matches: Callable[[StoredFact], bool],
         *,
         states: Sequence[FactState] = READABLE,

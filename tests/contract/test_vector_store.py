@@ -16,7 +16,6 @@ import pytest_asyncio
 from qdrant_client import models
 
 from memstream.adapters.ports import Payload, Point, StoredPoint, VectorStore
-from memstream.adapters.vectors.conditions import is_filled
 from memstream.schemas.errors import Fatal, Poison
 from tests.support.vector_backends import FORMS, make_id, make_point, make_row, match, place
 
@@ -416,7 +415,6 @@ def field(key: str, **condition: Any) -> models.FieldCondition:
             ),
             {2},
         ),
-        (is_filled("pinned"), {1}),
         (match("tags", "b"), {1, 2}),
         (
             models.Filter(should=[match("state", "pending"), models.Filter(must=[match("version", 0)])]),
@@ -436,7 +434,7 @@ async def test_filters_mean_the_same_everywhere(store: VectorStore, where: model
     evidence = [{"observation_id": "o1", "turn_id": "t1"}, {"observation_id": "o2", "turn_id": "t2"}]
     rows: list[dict[str, Any]] = [
         {"state": "active", "predicate": None, "tags": ["a"], "evidence": []},
-        {"state": "active", "tags": ["a", "b"], "evidence": evidence[:1], "pinned": True},
+        {"state": "active", "tags": ["a", "b"], "evidence": evidence[:1]},
         {"state": "pending", "tags": ["b"], "evidence": evidence},
         {"tags": []},
     ]

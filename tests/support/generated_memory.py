@@ -160,7 +160,6 @@ class GeneratedMemory:
             "strength": self.number(),
             "retrieval_count": self.random.randrange(99),
             "last_accessed_at": self.some(self.at()),
-            "pinned": self.of(True, False),
             "tags": tuple(self.words(3) for _ in range(self.random.randrange(3))),
             "metadata": self.of({}, {"source": "crm", "n": [1, None, {"ü": 0.5}]}),
             "embedder": "hashing",

@@ -14,8 +14,6 @@ EDITS: Final[Mapping[str, OwnerEdit]] = {
     "facts.add": facts.remember_fact,
     "facts.update": facts.update,
     "facts.reinforce": facts.reinforce,
-    "facts.pin": facts.set_pin,
-    "facts.unpin": facts.set_pin,
     "facts.supersede": facts.supersede,
     "facts.merge": facts.merge,
     "facts.forget": facts.forget,
