@@ -131,6 +131,8 @@ def _facts() -> Iterator[EditRoute]:
     yield EditRoute("PATCH", one, "facts.update", "fact", "Reword a fact", "fact_id")
     yield EditRoute("DELETE", one, "facts.forget", "fact", "Forget a fact", "fact_id")
     yield EditRoute("POST", f"{one}/reinforce", "facts.reinforce", "fact", "Confirm a fact", "fact_id")
+    yield EditRoute("POST", f"{one}/pin", "facts.pin", "fact", "Pin a fact", "fact_id")
+    yield EditRoute("POST", f"{one}/unpin", "facts.unpin", "fact", "Unpin a fact", "fact_id")
     yield EditRoute("POST", f"{one}/supersede", "facts.supersede", "fact", "Replace a fact with a new one", "fact_id")
     yield EditRoute(
         "POST", f"{one}/merge", "facts.merge", "fact", "Merge other facts into a fact", "fact_ids", others=True

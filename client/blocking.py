@@ -127,6 +127,8 @@ class BlockingMemory:
     remember = _blocking(Edits.remember)
     update_fact = _blocking(Edits.update_fact)
     reinforce_fact = _blocking(Edits.reinforce_fact)
+    pin_fact = _blocking(Edits.pin_fact)
+    unpin_fact = _blocking(Edits.unpin_fact)
     supersede_fact = _blocking(Edits.supersede_fact)
     merge_facts = _blocking(Edits.merge_facts)
     forget_fact = _blocking(Edits.forget_fact)

@@ -113,6 +113,13 @@ class Edits(ABC):
         """Confirm a fact."""
         return await self._edit(FactEdited, "POST", _one("facts", fact_id, "reinforce"), fields)
 
+    async def pin_fact(self, /, fact_id: str, **fields: JsonValue) -> FactEdited | Accepted:
+        """Pin a fact: each context of its owner has it."""
+        return await self._edit(FactEdited, "POST", _one("facts", fact_id, "pin"), fields)
+
+    async def unpin_fact(self, /, fact_id: str, **fields: JsonValue) -> FactEdited | Accepted:
+        return await self._edit(FactEdited, "POST", _one("facts", fact_id, "unpin"), fields)
+
     async def supersede_fact(self, /, fact_id: str, content: str, **fields: JsonValue) -> FactSuperseded | Accepted:
         """Replace a fact with a new one. The old fact stays in the history."""
         path = _one("facts", fact_id, "supersede")

@@ -230,6 +230,8 @@ class PromptContext:
     """Memories that were read but are not in the text, with the reasons."""
     section_tokens: Mapping[Section, int] = field(default_factory=dict)
     """Tokens of each section of the text, with its headings and without the frame."""
+    pinned: tuple[str, ...] = ()
+    """Ids of the facts that are in the text because a person pinned them."""
 
 
 def new_mark() -> str:
@@ -272,12 +274,12 @@ class ContextService:
         """Return the context. Its `missing` lists slow and failed parts. Raises Fatal when an invariant is broken."""
         parts = DeadlineReads(patience=DIGEST_PATIENCE)
         tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
-        digest, profile, blocks, tasks, recalled, (said, stated) = await asyncio.gather(
+        digest, profile, blocks, tasks, (recalled, pinned), (said, stated) = await asyncio.gather(
             self._digest(request, parts),
             self._profile(request, parts, now),
             self._blocks(request, parts),
             self._tasks(request, parts),
-            self._recalled(request, tiers, now),
+            asyncio.gather(self._recalled(request, tiers, now), self._pinned(request, now)),
             self._messages(request, parts, now),
         )
         sections = request.sections
@@ -292,8 +294,12 @@ class ContextService:
             spare_digest=request.by_preset and request.cue is not None,
         )
         digested = await self._digested(request, digest, now)
+        by_pin = {each.item.id for each in pinned.items}
+        memories = _memories(digest, digested, recalled, tiers, now)
         memories = replace(
-            _memories(digest, digested, recalled, tiers, now),
+            memories,
+            pinned=_items(pinned.items, now),
+            facts=[each for each in memories.facts if each.id not in by_pin],
             blocks=blocks,
             tasks=tasks,
             profile=profile,
@@ -303,7 +309,8 @@ class ContextService:
         if (shown := {each.id for each in rendered.shown}) and not request.explain:
             items = (each for each in (*recalled.items, *said.items) if each.item.id in shown)
             self._publisher.publish(answered(request.recall_request(TIERS_OF_SECTIONS), items, now))
-        missing = tuple(dict.fromkeys((*recalled.missing, *digested.missing, *said.missing, *parts.missing)))
+        read = (recalled, pinned, digested, said)
+        missing = tuple(dict.fromkeys((*(part for each in read for part in each.missing), *parts.missing)))
         return PromptContext(
             text=rendered.text,
             tokens=self._count(rendered.text),
@@ -318,6 +325,7 @@ class ContextService:
             silent=(recalled.silent or not tiers) and not parts.answered and bool(missing),
             unshown=rendered.unshown,
             section_tokens=rendered.section_tokens,
+            pinned=tuple(each.id for each in rendered.shown if each.id in by_pin and each.section == "semantic"),
         )
 
     async def _messages(
@@ -392,6 +400,17 @@ class ContextService:
         found = any(each.item.tier == "semantic" for each in recalled.items)
         return not found and not any(each.part.startswith("semantic.") for each in recalled.missing)
 
+    async def _pinned(self, request: ContextRequest, now: datetime) -> RecallResult:
+        """Return the pinned facts, the most important first, whatever the cue is. A pin has no history, so a context of
+        the past has none.
+
+        They are not published as recalled: being in every context, each would be linked with every other memory.
+        """
+        if "semantic" not in request.switches or not _is_of_now(request):
+            return RecallResult((), ())
+        asked = replace(request.recall_request(("semantic",)), cue=None, groups=(), min_score=0.0, pinned=True)
+        return await self._recall.recall(asked, now=now)
+
     async def _recalled(self, request: ContextRequest, tiers: tuple[Tier, ...], now: datetime) -> RecallResult:
         return await self._recall.recall(request.recall_request(tiers), now=now) if tiers else RecallResult((), ())
 
@@ -439,7 +458,7 @@ class ContextService:
 
     def _rendered(self, memories: Memories, policy: ContextPolicy) -> RenderedContext:
         """Render the memories with a mark that does not occur in them."""
-        statements = (*memories.tasks, *memories.facts, *memories.focus, *memories.episodes)
+        statements = (*memories.tasks, *memories.pinned, *memories.facts, *memories.focus, *memories.episodes)
         texts = [text for each in statements for text in (each.content, each.subject)] + [memories.digest or ""]
         texts += [text for each in memories.said for text in (each.passage, each.speaker)]
         texts += [text for block in memories.blocks for text in (block.name, block.text)]

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from qdrant_client import models
 
-from ..adapters.vectors.conditions import after, any_of, equals, is_empty, until
+from ..adapters.vectors.conditions import after, any_of, equals, has_time, is_empty, until
 from ..memory.recall.cue_fit import USER
 from ..memory.recall.cue_times import CueTime
 from ..schemas.recall import Tier
@@ -43,6 +43,8 @@ def _facts(request: RecallRequest, now: datetime) -> models.Filter:
     conditions += request.conditions.of("semantic")
     if request.slots is not None:
         conditions.append(request.slots.condition())
+    if request.pinned:
+        conditions.append(has_time("pinned_at"))
     if request.known_at is not None:
         conditions += believed(request.known_at, valid=request.as_of or request.known_at)
     elif request.as_of is not None:

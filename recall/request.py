@@ -74,6 +74,8 @@ class RecallRequest:
     """The ranking profile instead of the policy's, for a person who compares profiles. None means the policy's."""
     asked_by: str = ""
     """The name of the caller, for the report of the answer; empty when unknown."""
+    pinned: bool = False
+    """True to read only the owner's pinned facts, and nothing of groups."""
     shared_facts: tuple[str, ...] = ()
     """Ids of single facts of other owners that groups share with the owner."""
 

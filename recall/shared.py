@@ -42,7 +42,7 @@ class SharedRecall:
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         tenant_id, owner = request.tenant_id, request.owner
-        if owner.scope not in MEMBERS:
+        if owner.scope not in MEMBERS or request.pinned:
             return await self._inner.recall(request, now=now)
         parts = DeadlineReads(patience=PATIENCE)
         expected = with_groups(request, self._last.get((tenant_id, owner), ()))

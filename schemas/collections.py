@@ -132,7 +132,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
             ),
             integer="version reinforcement_count",
             number="confidence",
-            datetime="valid_from valid_to recorded_at expired_at closed_at evidence[].occurred_at",
+            datetime="valid_from valid_to recorded_at expired_at closed_at pinned_at evidence[].occurred_at",
         ),
         counted=("strength", "retrieval_count", "last_accessed_at"),
     ),

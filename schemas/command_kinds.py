@@ -116,6 +116,8 @@ KINDS: Final[tuple[CommandKind, ...]] = (
         ("facts.add", facts.FactRemember, facts.FactRemembered),
         ("facts.update", facts.FactEdit, facts.FactEdited),
         ("facts.reinforce", facts.FactReinforce, facts.FactEdited),
+        ("facts.pin", facts.FactPin, facts.FactEdited),
+        ("facts.unpin", facts.FactPin, facts.FactEdited),
         ("facts.supersede", facts.FactSupersede, facts.FactSuperseded),
         ("facts.merge", facts.FactMerge, facts.FactsMerged),
         ("facts.forget", facts.FactForget, facts.FactForgotten),

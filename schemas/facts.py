@@ -128,6 +128,9 @@ class Fact(Contract):
     strength: Unit = 1.0
     retrieval_count: Annotated[int, Field(ge=0)] = 0
     last_accessed_at: Instant | None = None
+    pinned_at: Instant | None = None
+    """Time when a person pinned the fact. It has an effect only while the fact is active. Null in other facts, and in
+    facts of earlier versions."""
     tags: Tags = ()
     metadata: Metadata = Field(default_factory=dict)
     embedder: ModelName
@@ -150,6 +153,11 @@ class Fact(Contract):
     def is_unconfirmed(self) -> bool:
         """True when a pending fact waits until its user says it again, or a person approves it."""
         return self.state == "pending" and self.metadata.get(UNCONFIRMED) is True
+
+    @property
+    def is_pinned(self) -> bool:
+        """True when a person pinned the fact and it is active."""
+        return self.state == "active" and self.pinned_at is not None
 
     @property
     def is_approved(self) -> bool:

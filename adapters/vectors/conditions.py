@@ -6,7 +6,7 @@ Every field in a filter needs an index in schemas/collections.py.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pydantic import JsonValue
 from qdrant_client import models
@@ -39,6 +39,11 @@ def since(field: str, moment: datetime) -> models.FieldCondition:
     return models.FieldCondition(key=field, range=models.DatetimeRange(gte=moment))
 
 
+def has_time(field: str) -> models.FieldCondition:
+    """Match points with a time in a field. Unlike the negation of `is_empty`, it uses the index of the times."""
+    return since(field, datetime(1970, 1, 1, tzinfo=UTC))
+
+
 def at(field: str, moment: datetime) -> models.FieldCondition:
     """Match exactly this time."""
     return models.FieldCondition(key=field, range=models.DatetimeRange(gte=moment, lte=moment))
@@ -47,6 +52,11 @@ def at(field: str, moment: datetime) -> models.FieldCondition:
 def is_empty(field: str) -> models.IsEmptyCondition:
     """Match points whose field is missing, null or an empty list."""
     return models.IsEmptyCondition(is_empty=models.PayloadField(key=field))
+
+
+def is_filled(field: str) -> models.Filter:
+    """Match points whose field has a value."""
+    return models.Filter(must_not=[is_empty(field)])
 
 
 def same(field: str, value: JsonValue) -> models.Condition:

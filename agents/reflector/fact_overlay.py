@@ -17,7 +17,7 @@ from typing import Final
 from qdrant_client import models
 
 from ...adapters.ports import StoredPoint, VectorStore
-from ...adapters.vectors.conditions import any_of, equals
+from ...adapters.vectors.conditions import any_of, equals, has_time
 from ...memory.facts.namesakes import RELATION_SLOTS
 from ...memory.facts.similarity import NearFact, cosine
 from ...memory.facts.statements import Statement
@@ -281,6 +281,11 @@ class FactOverlay:
         )
         return tuple(closed)
 
+    async def pinned(self) -> tuple[StoredFact, ...]:
+        """Return the pinned facts, oldest first."""
+        found = await self._matching([has_time("pinned_at")], lambda each: each.is_pinned, states=("active",))
+        return tuple(sorted(found, key=lambda each: (each.recorded_at, each.fact_id)))
+
     async def near(self, statement: Statement, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:
         """Return the nearest facts of the statement's subject, best first, then by id.
 
@@ -440,7 +445,7 @@ class FactOverlay:
 
     async def _matching(
         self,
-        conditions: Sequence[models.FieldCondition],
+        conditions: Sequence[models.Condition],
         matches: Callable[[StoredFact], bool],
         *,
         states: Sequence[FactState] = READABLE,

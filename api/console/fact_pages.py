@@ -32,7 +32,7 @@ from .pages import ConsolePages, Noticed, asked, checked_model
 from .shown_text import TextPiece, pieces_with
 
 STATES: Final = ("active", "pending", "quarantined", "superseded", "invalidated", "expired", "forgotten", "all")
-Action = Literal["approve", "reject", "confirm", "edit", "supersede", "forget"]
+Action = Literal["approve", "reject", "confirm", "edit", "supersede", "forget", "pin", "unpin"]
 REVIEWED: Final = ("quarantined", "pending")
 """States of facts that a person may approve or reject."""
 CHANGED: Final = ("active", "pending")
@@ -45,6 +45,8 @@ EDITS: Final[Mapping[str, EditRoute]] = {
         ("edit", "facts.update"),
         ("supersede", "facts.supersede"),
         ("forget", "facts.forget"),
+        ("pin", "facts.pin"),
+        ("unpin", "facts.unpin"),
     )
 }
 _RIGHTS: Final[Mapping[Action, tuple[Scope, Sequence[str]]]] = {
@@ -54,6 +56,8 @@ _RIGHTS: Final[Mapping[Action, tuple[Scope, Sequence[str]]]] = {
     "edit": ("memory:write", CHANGED),
     "supersede": ("memory:write", ("active",)),
     "forget": ("memory:write", (*CHANGED, "superseded", "invalidated", "expired", "quarantined")),
+    "pin": ("memory:write", ("active",)),
+    "unpin": ("memory:write", ("active",)),
 }
 """Scope that an action needs, and the states of the facts to which the page offers it. The stage decides."""
 
@@ -218,8 +222,11 @@ def router(
 
 
 def _offered(caller: Caller, fact: Fact) -> frozenset[Action]:
+    other = "pin" if fact.is_pinned else "unpin"
     return frozenset(
-        action for action, (scope, states) in _RIGHTS.items() if scope in caller.scopes and fact.state in states
+        action
+        for action, (scope, states) in _RIGHTS.items()
+        if scope in caller.scopes and fact.state in states and action != other
     )
 
 

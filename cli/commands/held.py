@@ -1,10 +1,11 @@
-"""`memstream pin|unpin|block|task|procedure|group`: records that people write by hand, for a session or an owner."""
+"""`memstream pin|unpin|block|task|procedure|group`: pins, and records that people write by hand, for a session or an
+owner."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import get_args
+from typing import Literal, get_args
 
 import click
 from pydantic import BaseModel, JsonValue
@@ -14,8 +15,9 @@ from ...recall.record_filters import RecordSelection
 from ...recall.record_reader import RecordReader
 from ...schemas.base import Contract
 from ...schemas.commands import SessionRef
-from ...schemas.edits import blocks, groups, procedures, prospective, working
+from ...schemas.edits import blocks, facts, groups, procedures, prospective, working
 from ...schemas.edits.prospective import TaskState
+from ...schemas.episodes import Episode
 from ...schemas.turns import Owner
 from ...tools.editor import EditAnswer, EditTarget
 from .. import options
@@ -37,34 +39,83 @@ COLUMNS = {
 }
 
 
-# ------------------------------------------------------------------------------------------------ the working set
-@click.command()
-@click.argument("entry_id")
-@options.tenant
-@options.user
-@options.session
-@options.as_json
-@pass_context
-def pin(context: CommandContext, entry_id: str, tenant: str, user: str, session: str, as_json: bool) -> None:
-    """Pin an entry of a session's working set, so that it is not evicted. `memstream show working --json` has ids."""
-    _entry(context, "working.pin", entry_id, EditTarget(tenant, session=_session(user, session)), as_json=as_json)
+# ------------------------------------------------------------------------------------------------ pins
+def _pin_options(command: options.F) -> options.F:
+    for option in (
+        options.as_json,
+        options.reason,
+        click.option("--session", type=options.GIVEN_ID, help="The session of the entry."),
+        click.option("--user", type=options.GIVEN_ID, help="The user of the session."),
+        options.tenant,
+        click.argument("record_id"),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command()
-@click.argument("entry_id")
-@options.tenant
-@options.user
-@options.session
-@options.as_json
+@_pin_options
 @pass_context
-def unpin(context: CommandContext, entry_id: str, tenant: str, user: str, session: str, as_json: bool) -> None:
-    """Unpin an entry of a session's working set."""
-    _entry(context, "working.unpin", entry_id, EditTarget(tenant, session=_session(user, session)), as_json=as_json)
+def pin(
+    context: CommandContext,
+    record_id: str,
+    tenant: str,
+    user: str | None,
+    session: str | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Pin a fact, so that each context of its owner has it. With --session: pin an entry of the session's working set,
+    so that it is not evicted. `memstream show facts --json` and `memstream show working --json` have ids."""
+    _set_pin(context, "pin", record_id, tenant, user, session, reason, as_json=as_json)
 
 
-def _entry(context: CommandContext, kind: str, entry_id: str, target: EditTarget, *, as_json: bool) -> None:
-    args = options.checked(lambda: working.WorkingEntryRef(entry_id=entry_id))
-    tell(_sent(context, kind, args, target), as_json=as_json)
+@click.command()
+@_pin_options
+@pass_context
+def unpin(
+    context: CommandContext,
+    record_id: str,
+    tenant: str,
+    user: str | None,
+    session: str | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Unpin a fact or, with --session, an entry of the session's working set."""
+    _set_pin(context, "unpin", record_id, tenant, user, session, reason, as_json=as_json)
+
+
+def _set_pin(
+    context: CommandContext,
+    verb: Literal["pin", "unpin"],
+    record_id: str,
+    tenant: str,
+    user: str | None,
+    session: str | None,
+    reason: str,
+    *,
+    as_json: bool,
+) -> None:
+    if session is not None:
+        if reason:
+            raise usage("--reason applies to facts only: an entry has no history")
+        target = EditTarget(tenant, session=_session(_user_of(user), session))
+        entry = options.checked(lambda: working.WorkingEntryRef(entry_id=record_id))
+        tell(_sent(context, f"working.{verb}", entry, target), as_json=as_json)
+        return
+    if user is not None:
+        raise usage("--user needs --session; the id of a fact names its owner")
+
+    async def work() -> EditAnswer:
+        async with edit_session(context.settings, context.policy, purpose=verb) as editing:
+            found = await editing.record(tenant, record_id)
+            if isinstance(found, Episode):
+                raise usage(f"{record_id} is an episode: only facts and entries are pinned")
+            args = facts.FactPin(fact_id=found.fact_id, reason=reason)
+            return await editing.send(f"facts.{verb}", args, EditTarget(tenant, owner=found.owner))
+
+    tell(run(work()), as_json=as_json)
 
 
 # ------------------------------------------------------------------------------------------------ blocks

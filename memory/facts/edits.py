@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from ...schemas.edits.facts import FactDecision, ForgetCause
+from ...schemas.edits.facts import PINNED_FACTS_MAX, FactDecision, ForgetCause
 from ...schemas.facts import APPROVED, UNCONFIRMED, WAITS_FOR, Decision, StoredFact, Trust
 from ..policies import MemoryPolicy
 from ..trust.instructions import instruction_rule
 from .conflict import Kind, Neighbours, carry_out, contradicted_rows, equivalent_rows, resolve
 from .routing import needs_own_word
 from .statements import Statement
-from .transitions import READABLE, Stamp, Transition, create, edit, forget, merge, reinforce, supersede
+from .transitions import READABLE, Stamp, Transition, create, edit, forget, has_ended, merge, reinforce, supersede
 from .trust_order import outranks
 
 STAGE = "edit"
@@ -126,6 +127,33 @@ def reinforce_fact(
     return FactEditOutcome(fact.fact_id, (again,) if again is not None else ())
 
 
+def pin_fact(
+    fact: StoredFact, pinned: Sequence[StoredFact], stamp: Stamp, *, reason: str
+) -> FactEditOutcome | EditRefusal:
+    """Pin an active fact. `pinned` are the owner's active facts that are pinned.
+
+    Nothing but the pin changes: a pin says what contexts show, and nothing about truth.
+    """
+    if fact.state != "active":
+        return _stale(fact, "only active facts are pinned")
+    if has_ended(fact, stamp.now):
+        return EditRefusal("stale", f"fact {fact.fact_id} has ended: no context shows it")
+    if fact.is_pinned:
+        return FactEditOutcome(fact.fact_id)
+    others = [each.fact_id for each in pinned if not has_ended(each, stamp.now)]
+    if len(others) >= PINNED_FACTS_MAX:
+        message = f"an owner has at most {PINNED_FACTS_MAX} pinned facts: unpin one of {', '.join(others)}"
+        return EditRefusal("pins", message)
+    return _with_pin(fact, stamp.now, stamp, reason or "pinned by hand")
+
+
+def unpin_fact(fact: StoredFact, stamp: Stamp, *, reason: str) -> FactEditOutcome:
+    """Unpin a fact in any state."""
+    if fact.pinned_at is None:
+        return FactEditOutcome(fact.fact_id)
+    return _with_pin(fact, None, stamp, reason or "unpinned by hand")
+
+
 def supersede_fact(
     fact: StoredFact,
     statement: Statement,
@@ -224,6 +252,11 @@ def forget_fact(
     why = reason or _FORGOTTEN[because]
     gone = forget(fact, stamp, reason=why, decision=Decision(stage=STAGE), restored=restored)
     return FactEditOutcome(fact.fact_id, (gone,))
+
+
+def _with_pin(fact: StoredFact, pinned_at: datetime | None, stamp: Stamp, reason: str) -> FactEditOutcome:
+    changed = edit(fact, None, {"pinned_at": pinned_at}, stamp, reason=reason, decision=Decision(stage=STAGE))
+    return FactEditOutcome(fact.fact_id, (changed,))
 
 
 def _stale(fact: StoredFact, rule: str) -> EditRefusal:

@@ -6,6 +6,7 @@ A proposal is based on an earlier state of the facts. A target may have changed 
 - The target is active and has another version. Reinforce and invalidate still apply. An update applies only when the
   new text contains all words of the current text; other new texts are new statements. Prune and merge are refused,
   because a fact is kept when it is doubtful whether to remove it.
+- A target is pinned. Prune and merge are refused, and an update that another row already states.
 - The row of a judgement is no longer pending, or the row that it was compared with has another text since. The verdict
   is `stale`. A row that its user has not confirmed stays pending: the verdict is `refused`.
 
@@ -93,12 +94,20 @@ def settle(
         return _admitted(statement, neighbours, stamp, policy)
     if change.action == "update":
         return _updated(change, target, statement, neighbours, stamp, policy, why=why, moved=moved)
+    pinned = next((each for each in targets if each.is_pinned), None)
+    if pinned is not None:
+        return _kept(pinned)
     if moved:
         reason = f"the fact has version {target.version}, expected {change.expected_version}: in doubt it is kept"
         return ProposalOutcome("refused", reason, target.fact_id)
     if change.action == "prune":
         return ProposalOutcome("applied", why, target.fact_id, (prune(target, stamp, reason=why, decision=decision),))
     return _merged(change, targets, statement, neighbours, stamp, policy, why)
+
+
+def _kept(fact: StoredFact) -> ProposalOutcome:
+    """Refuse to remove or merge a pinned fact."""
+    return ProposalOutcome("refused", f"{fact.fact_id} is pinned: only a person removes or merges it", fact.fact_id)
 
 
 def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> ProposalOutcome:
@@ -178,6 +187,8 @@ def _updated(
     """
     equal = neighbours.equal
     if equal is not None and equal.fact_id != target.fact_id and not is_confirmed(equal, statement):
+        if target.is_pinned:
+            return _kept(target)
         return _replaced_by_equal(target, equal, statement, stamp, policy, why)
     if statement.content == target.content and change.category in (None, target.category):
         again = reinforce(

@@ -389,10 +389,11 @@ def merge(
 ) -> tuple[Transition, ...]:
     """Merge rows that state the same.
 
-    The first row survives with the merged text, the tags and evidence of all rows and the earliest start. The survivor
-    supersedes the other rows; each of them ends at its own start, because the survivor covers its validity. The
-    transitions of the superseded rows come first. The survivor takes slot and value from the row with the merged
-    text. If no row has this text, they remain only when all rows have the same slot and value.
+    The first row survives with the merged text, the tags and evidence of all rows and the earliest start. It is pinned
+    if one of the rows is. The survivor supersedes the other rows; each of them ends at its own start, because the
+    survivor covers its validity. The transitions of the superseded rows come first. The survivor takes slot and value
+    from the row with the merged text. If no row has this text, they remain only when all rows have the same slot and
+    value.
 
     `trust` is the trust of new words. With None, the survivor has the highest trust of the sources; the caller makes
     sure that the text is from a source with this trust.
@@ -419,6 +420,7 @@ def merge(
             **_start_fields(first, earliest.valid_from, earliest.valid_from_told),
             "sensitivity": max((source.sensitivity for source in sources), key=SENSITIVITIES.index),
             "trust": max((source.trust for source in sources), key=TRUST.index) if trust is None else trust,
+            "pinned_at": min((each.pinned_at for each in sources if each.pinned_at is not None), default=None),
             "tags": tuple(dict.fromkeys(tag for source in sources for tag in source.tags))[:TAGS_MAX],
             "embedder": stamp.embedder,
             "evidence": grown.evidence,

@@ -8,7 +8,7 @@ is left out whole. The module is pure: the caller recalls and ranks the memories
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from itertools import groupby
 from typing import Final, Literal, get_args
@@ -121,6 +121,8 @@ class Memories:
     digested: Sequence[ContextItem] = ()
     """Statements that the digest is based on. If the policy shows no facts, the sections after the digest leave out
     these statements."""
+    pinned: Sequence[ContextItem] = ()
+    """Facts that a person pinned. They come before the other facts."""
     facts: Sequence[ContextItem] = ()
     more_facts: bool = False
     """True when memory may contain facts that are not in `facts`."""
@@ -195,6 +197,8 @@ class _Piece:
     says: frozenset[Statement]
     """The statements in the piece. Later sections leave out these statements."""
     id: str = ""
+    pinned: bool = False
+    """True for a fact that is chosen before what memory ranks."""
 
 
 def tokens(text: str) -> int:
@@ -213,8 +217,8 @@ def render(
 
     The text has at most `policy.max_tokens` tokens, counted by `count`. `mark` is the random mark of the frame
     (`prompt_framing.frame`). The pieces are added in the order of the sections; the order of the facts is the order of
-    `memories.facts`. A piece that does not fit is left out, and the next piece is tried. If not all pieces fit, the
-    profile and the messages get only their shares of the tokens.
+    `memories.pinned`, then of `memories.facts`. A piece that does not fit is left out, and the next piece is tried. If
+    not all pieces fit, the profile and the messages get only their shares of the tokens.
     """
 
     def fits(pieces: Sequence[_Piece]) -> bool:
@@ -233,7 +237,7 @@ def render(
         pieces = without if facts and fits(_without_repetitions(facts)) else pieces
     chosen = _without_repetitions(pieces)
     if chosen and not fits(chosen):
-        pieces.sort(key=lambda each: CHOSEN.index(each.section))
+        pieces.sort(key=_choice)
         chosen = _without_repetitions(pieces, fits=fits, has_room=has_room)
     unshown = tuple(_unshown(every, pieces, chosen))
     if not chosen:
@@ -247,6 +251,11 @@ def render(
         unshown,
         {section: count(_text([*group])) for section, group in by_section},
     )
+
+
+def _choice(piece: _Piece) -> int:
+    """Return the place in the order of choice. Pinned facts come after blocks, which people write, too."""
+    return CHOSEN.index("blocks" if piece.pinned else piece.section)
 
 
 def _unshown(
@@ -296,6 +305,10 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
         ("working", memories.focus),
         ("episodic", memories.episodes),
     )
+    if "semantic" in policy.sections:
+        for fact in memories.pinned:
+            if fact.sensitivity in allowed:
+                yield replace(_item("semantic", fact, policy.zone), pinned=True)
     for section, statements in listed:
         if section in policy.sections:
             for statement in statements:

@@ -88,7 +88,10 @@ def is_stale(episode: StoredEpisode, *, now: datetime, policy: HygienePolicy) ->
 
 
 def is_doubtful(fact: StoredFact, *, now: datetime, half_life_days: float, policy: HygienePolicy) -> float | None:
-    """Return the effective confidence of a fact that is too uncertain to keep; None for a fact that stays."""
+    """Return the effective confidence of a fact that is too uncertain to keep; None for a fact that stays, as every
+    pinned fact does."""
+    if fact.is_pinned:
+        return None
     since = fact.last_reinforced_at or fact.recorded_at
     sure = effective_confidence(fact.confidence, since, now, half_life_days=half_life_days)
     return sure if sure < policy.confidence_floor else None

@@ -81,7 +81,7 @@ class MergeProposal:
 @dataclass(frozen=True, slots=True)
 class PruneProposals:
     """The usable changes. `dropped`: the number of items that are not proposed, by reason. The reason `protected`
-    counts facts that stay by policy."""
+    counts facts that stay by policy or by a pin."""
 
     changes: tuple[Change, ...]
     dropped: Mapping[str, int]
@@ -164,11 +164,14 @@ def find_required_facts(
 ) -> tuple[StoredFact, ...] | None:
     """Return the facts of the same subject that must stay if this fact is removed; None when the fact is kept.
 
+    - A pinned fact is kept.
     - contradicted: a newer fact of the subject is needed.
     - redundant: another fact must contain all words of this fact.
     - A fact that was reinforced often is removed only when it is contradicted.
     - A fact of high confidence is removed only when it is contradicted, or when another fact contains all words of it.
     """
+    if fact.is_pinned:
+        return None
     newer = tuple(each for each in standing if each.recorded_at > fact.recorded_at)
     if why == "contradicted":
         return newer[-1:] if newer else None
@@ -189,6 +192,8 @@ def _unmergeable(merge: MergeProposal, sources: Sequence[StoredFact], touched: s
         return "other_subjects"
     if any(fact.fact_id in touched for fact in sources):
         return "twice"
+    if any(fact.is_pinned for fact in sources):
+        return "protected"
     content = one_line(merge.content)
     return "invalid" if not content or len(content) > CONTENT_MAX else None
 

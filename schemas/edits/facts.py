@@ -12,6 +12,8 @@ from ..observations import Category
 from ..turns import Sensitivity
 from .common import EditMetadata, MergedIds
 
+PINNED_FACTS_MAX = 10
+"""Maximum number of pinned facts of an owner. Every context has all of them, so each one takes room from the others."""
 FactDecision = Literal["admit", "dedup", "supersede", "pending", "quarantined"]
 """Decision of the conflict pipeline about a statement.
 
@@ -72,6 +74,13 @@ class FactReinforce(Contract):
 
     fact_id: OurId
     trust: Trust = "user"
+    reason: Reason = ""
+
+
+class FactPin(Contract):
+    """`args` of facts.pin and facts.unpin: each context of its owner has a pinned fact."""
+
+    fact_id: OurId
     reason: Reason = ""
 
 
@@ -141,7 +150,8 @@ class FactRemembered(Contract):
 
 
 class FactEdited(Contract):
-    """Result of facts.update and facts.reinforce. `changed` is false when the fact already had this content."""
+    """Result of facts.update, facts.reinforce, facts.pin and facts.unpin. `changed` is false when the edit changed
+    nothing."""
 
     fact_id: OurId
     state: FactState

@@ -16,6 +16,7 @@ import pytest_asyncio
 from qdrant_client import models
 
 from memstream.adapters.ports import Payload, Point, StoredPoint, VectorStore
+from memstream.adapters.vectors.conditions import has_time
 from memstream.schemas.errors import Fatal, Poison
 from tests.support.vector_backends import FORMS, make_id, make_point, make_row, match, place
 
@@ -415,6 +416,7 @@ def field(key: str, **condition: Any) -> models.FieldCondition:
             ),
             {2},
         ),
+        (models.Filter(must=[has_time("pinned_at")]), {1}),
         (match("tags", "b"), {1, 2}),
         (
             models.Filter(should=[match("state", "pending"), models.Filter(must=[match("version", 0)])]),
@@ -433,8 +435,8 @@ def field(key: str, **condition: Any) -> models.FieldCondition:
 async def test_filters_mean_the_same_everywhere(store: VectorStore, where: models.Filter, expected: set[int]) -> None:
     evidence = [{"observation_id": "o1", "turn_id": "t1"}, {"observation_id": "o2", "turn_id": "t2"}]
     rows: list[dict[str, Any]] = [
-        {"state": "active", "predicate": None, "tags": ["a"], "evidence": []},
-        {"state": "active", "tags": ["a", "b"], "evidence": evidence[:1]},
+        {"state": "active", "predicate": None, "tags": ["a"], "evidence": [], "pinned_at": None},
+        {"state": "active", "tags": ["a", "b"], "evidence": evidence[:1], "pinned_at": "2026-11-20T10:00:00Z"},
         {"state": "pending", "tags": ["b"], "evidence": evidence},
         {"tags": []},
     ]

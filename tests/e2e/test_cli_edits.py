@@ -40,6 +40,11 @@ def test_a_fact_is_remembered_reworded_replaced_and_forgotten(memstream: InProce
     assert made == again
     fact_id, tenant = made["fact_id"], ("--tenant", "acme", "--json")
     assert done(memstream("edit", fact_id, "--content", "Works at Google", *tenant))["version"] == 2
+    pinned = done(memstream("pin", f"mt_{fact_id}", "--reason", "support asked", *tenant))
+    assert (pinned["version"], pinned["changed"]) == (3, True)
+    assert [each["pinned_at"] is not None for each in rows(memstream("show", "facts", *OF_U1, "--json"))] == [True]
+    assert "support asked" in memstream("trace", fact_id, "--tenant", "acme").out
+    assert done(memstream("unpin", fact_id, *tenant))["version"] == 4
     new = done(memstream("supersede", f"mt_{fact_id}", "Works at Stripe", "--reason", "told by mail", *tenant))
     (shown,) = rows(memstream("show", "facts", *OF_U1, "--json"))
     assert (shown["fact_id"], shown["content"]) == (new["fact_id"], "Works at Stripe")
@@ -177,6 +182,10 @@ def test_a_group_shares_with_its_members(memstream: InProcess) -> None:
         (("procedure", "define", "Deploy", *OF_U1), 2, "trigger"),
         (("group", "attach", "team", "--tenant", "acme", "--member", "u2"), 2, "write user:ID or agent:ID"),
         (("pin", "nothing", *IN_S1), 1, "has no entry nothing"),
+        (("pin", "nothing", *IN_S1, "--reason", "x"), 2, "--reason applies to facts only"),
+        (("unpin", "nothing", "--tenant", "acme"), 1, "neither a fact nor an episode"),
+        (("pin", "nothing", *OF_U1), 2, "--user needs --session"),
+        (("pin", "nothing", "--tenant", "acme", "--session", "s1"), 2, "--session needs --user"),
         (("retract", "t1", *OF_U1), 2, "--session"),
         (("retract", "t" * 129, *IN_S1), 2, "turn_id"),
     ],

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -15,9 +16,19 @@ from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import VectorStore
 from memstream.adapters.vectors.factory import open_store
 from memstream.memory.policies import RecallPolicy
+from memstream.memory.policies.recall import LIMIT_MAX
 from memstream.memory.recall.context import tokens
 from memstream.memory.recall.prompt_framing import remove_framed
-from memstream.recall.context import PRESETS, TOKENS_MAX, ContextRequest, ContextService, PromptContext, new_mark
+from memstream.recall.context import (
+    PRESETS,
+    TOKENS_MAX,
+    ContextRequest,
+    ContextService,
+    PromptContext,
+    new_mark,
+    recalled_switches,
+)
+from memstream.recall.recall_events import AnsweredRecall
 from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import ReadSession
 from memstream.recall.service import RecallService
@@ -141,6 +152,45 @@ async def test_a_minimum_score_leaves_out_facts_that_do_not_meet_the_cue(world: 
     assert "episodic" not in strict.shown, "nothing replaces the facts"
     found = await world.context(cue="Stripe", min_score=0.15)
     assert found.shown["semantic"] == (known["Works at Stripe"],)
+
+
+async def test_a_pinned_fact_is_in_each_context_of_its_owner(world: World) -> None:
+    known = await world.jake()
+    put, year = world.memory, timedelta(days=2_000)
+    nuts = await put.fact("Is allergic to nuts", pinned_at=NOW, confidence=0.0, recorded_at=NOW - year)
+    await put.fact("Was pinned", pinned_at=NOW, state="superseded")
+    await put.fact("Was pinned until now", pinned_at=NOW, valid_to=NOW)
+    await put.fact("Has a pinned secret", pinned_at=NOW, sensitivity="secret")
+    for owner in (Owner(scope="user", id="u2"), Owner(scope="group", id="team")):
+        await put.fact("Pinned by another", pinned_at=NOW, owner=owner)
+    for number in range(LIMIT_MAX):
+        await put.fact(f"Works on project {number} at Stripe", reinforcement_count=9)
+    for asked in ({}, {"cue": "Stripe"}, {"cue": "Stripe", "min_score": 0.5}, {"cue": "Stripe", "max_tokens": 60}):
+        made = await world.context(**asked, groups=("team",))
+        assert (made.shown["semantic"][0], made.pinned) == (nuts, (nuts,)), asked
+        assert made.text.count("Is allergic to nuts") == 1
+        assert "Was pinned" not in made.text
+        assert "Pinned by another" not in made.text
+        assert "secret" not in made.text
+    secret = await world.context(cue="Stripe", ceiling="secret")
+    assert len(secret.pinned) == 2
+    for asked in ({"switches": PRESETS["small"]}, {"as_of": NOW}, {"cue": "Name is Jake", "category": "identity",
+                  "switches": recalled_switches(FULL)}):  # fmt: skip
+        assert (await world.context(**asked)).pinned == (), asked
+    assert known["Name is Jake"] in (await world.context(cue="Name is Jake")).shown["semantic"]
+
+
+async def test_a_pinned_fact_is_recalled_only_by_a_cue(world: World) -> None:
+    nuts = await world.memory.fact("Is allergic to nuts", pinned_at=NOW)
+    await world.memory.fact("Works at Stripe")
+    answers: list[AnsweredRecall] = []
+    recall = RecallService(store=world.store, embedder=world.memory.embedder, policy=RecallPolicy(patience=5.0))
+    service = ContextService(recall=recall, publisher=Mock(publish=answers.append))
+    for cue, expected in (("Stripe", False), ("nuts", True)):
+        request = replace(PLAIN, cue=cue, min_score=0.3)
+        assert nuts in (await service.context(request, now=NOW)).shown["semantic"]
+        published = [identity for each in answers for _, identity in each.items]
+        assert (nuts in published) is expected
 
 
 async def test_sections_are_switches(world: World) -> None:

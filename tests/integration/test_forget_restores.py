@@ -36,6 +36,7 @@ async def test_a_wrong_fact_gives_back_what_it_had_closed_though_its_worker_dies
     async with running(place.pipeline()) as pipeline:
         worker = pipeline.spawn("reflector")
         google = await answer(pipeline, await pipeline.command("facts.remember", content=GOOGLE))
+        assert (await answer(pipeline, await pipeline.command("facts.pin", fact_id=google["fact_id"])))["changed"]
         stripe = await answer(pipeline, await pipeline.command("facts.remember", content=STRIPE))
         pipeline.end(worker)
         forget = await pipeline.command("facts.forget", fact_id=stripe["fact_id"], because="wrong")
@@ -45,9 +46,13 @@ async def test_a_wrong_fact_gives_back_what_it_had_closed_though_its_worker_dies
         await pipeline.settled("reflector", deadline=90)
         assert actions(await pipeline.updates()) == [
             ("new", GOOGLE),
+            ("updated", GOOGLE),
             ("superseded", GOOGLE),
             ("new", STRIPE),
             ("forgotten", STRIPE),
             ("approved", GOOGLE),
         ]
+        assert [each.fact.is_pinned for each in await pipeline.updates()] == [False, True, False, False, False, True]
+        ((shown,),) = pipeline.several(["show", "facts", "--tenant", pipeline.tenant, "--user", "u1"])
+        assert (shown["content"], shown["pinned_at"] is not None) == (GOOGLE, True)
         await pipeline.verified("reflector")

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from memstream.schemas.edits.facts import PINNED_FACTS_MAX
 from memstream.schemas.facts import StoredFact
 from memstream.schemas.topics import RESULTS
+from memstream.schemas.turns import Owner
 from memstream.streams.engine.crash_points import Step
 from tests.support.editor import OwnerEditor
 from tests.support.embedded_stage import Bench, open_bench
@@ -147,6 +149,54 @@ async def test_a_confirmed_fact_counts_once_more(bench: Bench) -> None:
     await editor.done("facts.reinforce", fact_id=fact_id, trust="assistant")
     fact = await fact_of(bench, "Works at Google")
     assert (fact.reinforcement_count, fact.confidence) == (1, 0.85)
+
+
+async def test_a_pinned_fact_differs_only_by_its_pin(bench: Bench) -> None:
+    await Talk(bench).tell("Works at Google")
+    before = await fact_of(bench, "Works at Google")
+    editor = editing(bench)
+    done = {"fact_id": before.fact_id, "state": "active"}
+    assert await editor.done("facts.pin", fact_id=before.fact_id, reason="asked") == {
+        **done, "version": 2, "changed": True
+    }  # fmt: skip
+    again = await editor.done("facts.pin", fact_id=before.fact_id)
+    assert again == {**done, "version": 2, "changed": False}
+    pinned = await fact_of(bench, "Works at Google")
+    own = {"version", "applied", "pinned_at"}
+    assert (pinned.is_pinned, pinned.model_dump(exclude=own)) == (True, before.model_dump(exclude=own))
+    event = bench.events()[-1]
+    assert (event.action, event.reason, event.fact.is_pinned, event.cause.issued_by) == (
+        "updated", "asked", True, "anna@acme"
+    )  # fmt: skip
+    made = await editor.done("facts.supersede", fact_id=before.fact_id, content="Works at Stripe")
+    assert not (await fact_of(bench, "Works at Stripe")).is_pinned, "a person pinned the other statement"
+    assert await editor.refused("facts.pin", fact_id=before.fact_id) == "stale"
+    assert await editor.refused("facts.pin", fact_id="0" * 8) == "unknown"
+    await editor.done("facts.forget", fact_id=made["fact_id"], because="wrong")
+    assert (await fact_of(bench, "Works at Google")).is_pinned, "as if nothing had closed it"
+    assert (await editor.done("facts.unpin", fact_id=before.fact_id))["changed"]
+    assert not (await editor.done("facts.unpin", fact_id=before.fact_id))["changed"]
+    await bench.agree()
+
+
+async def test_an_owner_has_few_pins_and_nobody_elses_count(bench: Bench) -> None:
+    ours, theirs = editing(bench), OwnerEditor(bench, issued_at=LATER, owner=Owner(scope="user", id="u2"))
+    theirs.sent = 100  # its commands have other ids
+    made = [
+        await editor.done("facts.add", content=f"Likes dish {n}")
+        for editor, most in ((theirs, PINNED_FACTS_MAX), (ours, PINNED_FACTS_MAX + 1))
+        for n in range(most)
+    ]
+    for each in made[:PINNED_FACTS_MAX]:
+        await theirs.done("facts.pin", fact_id=each["fact_id"])
+    *mine, last = made[PINNED_FACTS_MAX:]
+    for each in mine:
+        await ours.done("facts.pin", fact_id=each["fact_id"])
+    why = await ours.refusal("facts.pin", fact_id=last["fact_id"])
+    assert (why.code, mine[0]["fact_id"] in why.message) == ("pins", True)
+    await ours.done("facts.forget", fact_id=mine[0]["fact_id"])
+    assert (await ours.done("facts.pin", fact_id=last["fact_id"]))["changed"], "a forgotten fact takes no place"
+    await bench.agree()
 
 
 async def test_another_value_replaces_the_old_one_whoever_said_it(bench: Bench) -> None:

@@ -49,6 +49,8 @@ REFLECTED: tuple[Edit, ...] = (
     ("groups.attach", "procedure_ids[]", {}),
     ("facts.update", "fact_id", {"content": "Likes tea"}),
     ("facts.reinforce", "fact_id", {}),
+    ("facts.pin", "fact_id", {}),
+    ("facts.unpin", "fact_id", {}),
     ("facts.supersede", "fact_id", {"content": "Likes tea"}),
     ("facts.merge", "fact_ids[2]", {}),
     ("facts.forget", "fact_id", {}),

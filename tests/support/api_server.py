@@ -123,13 +123,15 @@ class CommandsOfTest:
 
 
 class NoRecall:
-    """A recall service that records requests and returns the answer that the test gives."""
+    """A recall service that records requests and returns the answer that the test gives. Nothing is pinned."""
 
     def __init__(self, answer: RecallResult | Exception | None = None) -> None:
         self.answer = answer or RecallResult((), ())
         self.asked: list[RecallRequest] = []
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
+        if request.pinned:
+            return RecallResult((), ())
         self.asked.append(request)
         if isinstance(self.answer, Exception):
             raise self.answer

@@ -160,6 +160,7 @@ class GeneratedMemory:
             "strength": self.number(),
             "retrieval_count": self.random.randrange(99),
             "last_accessed_at": self.some(self.at()),
+            "pinned_at": self.some(self.at()),
             "tags": tuple(self.words(3) for _ in range(self.random.randrange(3))),
             "metadata": self.of({}, {"source": "crm", "n": [1, None, {"ü": 0.5}]}),
             "embedder": "hashing",

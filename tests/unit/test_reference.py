@@ -18,6 +18,7 @@ from memstream.recall.record_reader import TO_DO_MAX
 from memstream.schemas import ids
 from memstream.schemas.edits.blocks import BLOCKS_MAX
 from memstream.schemas.edits.common import MERGED_MAX
+from memstream.schemas.edits.facts import PINNED_FACTS_MAX
 from memstream.schemas.edits.groups import MEMBERS_MAX, SHARED_MAX
 from memstream.schemas.edits.prospective import TASKS_MAX
 from memstream.schemas.procedures import PROCEDURES_MAX
@@ -44,6 +45,7 @@ def test_the_limits_of_edits_agree_with_the_code() -> None:
         PROCEDURES_MAX,
         BLOCKS_MAX,
         MERGED_MAX,
+        PINNED_FACTS_MAX,
         MEMBERS_MAX,
     ]
     assert SHARED_MAX == MEMBERS_MAX

@@ -70,7 +70,7 @@ class MergeStep:
                     next_from = fact_id
                 break
             found = vectors.get(fact_id)
-            if fact_id in merged or found is None or found.dense is None:
+            if fact.is_pinned or fact_id in merged or found is None or found.dense is None:
                 continue
             near = await self._near(request, fact, found.dense)
             free = [each for each in near if each.id not in merged]
@@ -107,12 +107,13 @@ def merge_change(
     *,
     now: datetime,
 ) -> Change | None:
-    """Return the merge with the nearest older fact that is equivalent or less detailed, or None when there is none."""
+    """Return the merge with the nearest older fact that is equivalent or less detailed, or None when there is none. A
+    pinned fact is not merged."""
     for each in near:
         if each.score is None or each.score < policy.merge_similarity:
             continue
         older = StoredFact.from_payload(each.payload)
-        if older.fact_id == younger.fact_id or _age(older) >= _age(younger):
+        if older.is_pinned or older.fact_id == younger.fact_id or _age(older) >= _age(younger):
             continue
         neighbours = Neighbours(near=(NearFact(older, each.score),))
         kind = resolve(statement_from_fact(younger), neighbours, memory, now=now).kind

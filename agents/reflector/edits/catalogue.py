@@ -14,6 +14,8 @@ EDITS: Final[Mapping[str, OwnerEdit]] = {
     "facts.add": facts.remember_fact,
     "facts.update": facts.update,
     "facts.reinforce": facts.reinforce,
+    "facts.pin": facts.set_pin,
+    "facts.unpin": facts.set_pin,
     "facts.supersede": facts.supersede,
     "facts.merge": facts.merge,
     "facts.forget": facts.forget,

@@ -12,10 +12,12 @@ from ....memory.facts.edits import (
     RememberOutcome,
     forget_fact,
     merge_facts,
+    pin_fact,
     refuse_own_word,
     reinforce_fact,
     remember,
     supersede_fact,
+    unpin_fact,
     update_fact,
 )
 from ....memory.facts.reopening import newest_closed_first
@@ -29,6 +31,7 @@ from ....schemas.edits.facts import (
     FactForget,
     FactForgotten,
     FactMerge,
+    FactPin,
     FactReinforce,
     FactRemember,
     FactRemembered,
@@ -76,6 +79,19 @@ async def reinforce(args: FactReinforce, scope: OwnerEditScope) -> OwnerEditResu
         return _unknown(args.fact_id)
     statement = _about(fact, fact.content, args.trust, scope)
     found = reinforce_fact(fact, statement, scope.facts.stamp, scope.policy, reason=args.reason)
+    return _done(found, scope, NO_CHANGE, lambda changes: _edited(fact, changes))
+
+
+async def set_pin(args: FactPin, scope: OwnerEditScope) -> OwnerEditResult:
+    """Pin or unpin a fact."""
+    fact = await _fact(args.fact_id, scope)
+    if fact is None:
+        return _unknown(args.fact_id)
+    found: FactEditOutcome | EditRefusal
+    if scope.command.kind == "facts.unpin":
+        found = unpin_fact(fact, scope.facts.stamp, reason=args.reason)
+    else:
+        found = pin_fact(fact, await scope.facts.overlay.pinned(), scope.facts.stamp, reason=args.reason)
     return _done(found, scope, NO_CHANGE, lambda changes: _edited(fact, changes))
 
 

@@ -193,7 +193,7 @@ def test_two_tenants_and_two_users_see_their_own(run: Run, world: ConsoleWorld) 
 @pytest.mark.parametrize(
     ("token", "state", "actions"),
     [
-        ("all", "active", ["confirm", "edit", "supersede", "forget"]),
+        ("all", "active", ["confirm", "pin", "edit", "supersede", "forget"]),
         ("all", "quarantined", ["approve", "reject", "forget"]),
         ("all", "pending", ["approve", "reject", "edit", "forget"]),
         ("all", "superseded", ["forget"]),
@@ -207,8 +207,24 @@ def test_actions_are_offered_by_right_and_state(
 ) -> None:
     fact = run(world.learnt(f"Is {state}", turn=state, user="acts", state=state))
     page = page_of(run(read(world, path_of(fact), token)))
+    assert "pinned" not in words(page, ".meta")
     offered = [str(form.attributes["action"]).rpartition("/")[2] for form in page.css(".actions form")]
     assert offered == actions
+
+
+def test_a_pin_is_shown_and_can_be_taken_off(run: Run, world: ConsoleWorld) -> None:
+    fact = run(world.learnt("Is allergic to nuts", turn="pinned", user="pins", pinned_at=NOW))
+    closed = run(world.learnt("Was pinned", turn="closed", user="pins", pinned_at=NOW, state="superseded"))
+    page = page_of(run(read(world, path_of(fact))))
+    assert "active pinned version 1" in words(page, ".meta")
+    offered = [str(form.attributes["action"]).rpartition("/")[2] for form in page.css(".actions form")]
+    assert offered == ["confirm", "unpin", "edit", "supersede", "forget"]
+    assert "pinned" not in words(page_of(run(read(world, path_of(closed)))), ".meta")
+    listed = page_of(run(read(world, "/console/facts?tenant_id=acme&user_id=pins&state=all")))
+    tags = {row.css_first("a").text(): [tag.text() for tag in row.css(".tag")] for row in listed.css("ul.records li")}
+    assert tags == {"Is allergic to nuts": ["pinned"], "Was pinned": []}
+    answer = run(send(world, fact, "unpin"))
+    assert (answer.status_code, world.commands.asked[-1][0].kind) == (303, "facts.unpin")
 
 
 # ------------------------------------------------------------------------------------------------ forms
@@ -232,6 +248,7 @@ async def send(world: ConsoleWorld, fact: StoredFact, action: str, token: str = 
         ("approve", "quarantined", {"reason": "he wants it"}, "facts.approve", {"reason": "he wants it"}),
         ("reject", "pending", {}, "facts.reject", {}),
         ("confirm", "active", {}, "facts.reinforce", {}),
+        ("pin", "active", {"reason": "asked"}, "facts.pin", {"reason": "asked"}),
         ("edit", "active", {"content": "Better"}, "facts.update", {"content": "Better", "expected_version": 1}),
         ("supersede", "active", {"content": "Works at Visa"}, "facts.supersede", {"content": "Works at Visa"}),
         ("forget", "active", {"reason": "wrong"}, "facts.forget", {"reason": "wrong"}),

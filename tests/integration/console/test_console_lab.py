@@ -110,6 +110,17 @@ def test_the_context_has_tokens_by_section(run: Run, world: ConsoleWorld) -> Non
     assert "there is no room within max_tokens" in words(small, "#unshown")
 
 
+def test_a_pinned_fact_says_why_it_is_in_the_context(run: Run, world: ConsoleWorld) -> None:
+    fact = run(world.learnt("Is allergic to nuts", user="pinned", turn="t1", pinned_at=NOW))
+    run(world.learnt("Prefers green tea", user="pinned", turn="t2"))
+    page = page_of(run(read(world, user_id="pinned", cue="green tea", min_score=0.5)))
+    assert words(page, "#pinned") == "In the context because of their pins: Is allergic to nuts"
+    assert fact.fact_id in str(page.css_first("#pinned a").attributes["href"])
+    assert "Is allergic to nuts" in page.css_first("#context").text()
+    without = page_of(run(read(world, user_id="pinned", cue="green tea", preset="small")))
+    assert without.css_first("#pinned") is None
+
+
 def test_two_answers_are_next_to_each_other_and_differences_are_marked(run: Run, world: ConsoleWorld) -> None:
     later, word = NOW + timedelta(days=30), "2026-12-10T00:00:00Z"
     run(world.learnt("Works at Google", user="two", turn="t1", valid_to=later, state="superseded"))

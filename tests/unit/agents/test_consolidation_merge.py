@@ -67,3 +67,7 @@ def test_neither_itself_nor_what_is_younger_nor_another_statement() -> None:
     assert merged(YOUNGER, YOUNGER, score=1.0) is None
     assert merged(OLDER, YOUNGER, score=0.97) is None
     assert merged(YOUNGER, elsewhere, score=0.97) is None
+
+
+def test_a_pinned_fact_is_not_merged() -> None:
+    assert merged(YOUNGER, OLDER.model_copy(update={"pinned_at": NOW}), score=0.97) is None

@@ -96,6 +96,8 @@ CASES: tuple[tuple[str, str, dict[str, Any], str, dict[str, Any]], ...] = (
     ("DELETE", FACTS, {"reason": "asked"}, "facts.forget", {"fact_id": FACT.fact_id, "reason": "asked"}),
     ("DELETE", FACTS, {"because": "wrong", "restore": False}, "facts.forget", {"because": "wrong", "restore": False}),
     ("POST", f"{FACTS}/reinforce", {}, "facts.reinforce", {"fact_id": FACT.fact_id}),
+    ("POST", f"{FACTS}/pin", {"reason": "asked"}, "facts.pin", {"fact_id": FACT.fact_id, "reason": "asked"}),
+    ("POST", f"{FACTS}/unpin", {}, "facts.unpin", {"fact_id": FACT.fact_id}),
     ("POST", f"{FACTS}/supersede", {"content": "Works at Adobe"}, "facts.supersede", {"content": "Works at Adobe"}),
     ("POST", f"{FACTS}/merge", {"fact_ids": [OTHER]}, "facts.merge", {"fact_ids": [FACT.fact_id, OTHER]}),
     ("POST", "/v1/episodes", {"user_id": "u1", "content": "Moved"}, "episodes.add", {"user_id": "u1"}),

@@ -30,6 +30,8 @@ CALLS: dict[str, Callable[[Api], Awaitable[Any]]] = {
     "facts.add": lambda api: api.remember("Likes tea", as_it_is=True, user="u1"),
     "facts.update": lambda api: api.update_fact(f"mt_{FACT_ID}", content="Works at Stripe, Inc."),
     "facts.reinforce": lambda api: api.reinforce_fact(FACT_ID),
+    "facts.pin": lambda api: api.pin_fact(FACT_ID, reason="asked"),
+    "facts.unpin": lambda api: api.unpin_fact(FACT_ID),
     "facts.supersede": lambda api: api.supersede_fact(FACT_ID, "Works at Adobe", reason="told by phone"),
     "facts.merge": lambda api: api.merge_facts(FACT_ID, [OTHER]),
     "facts.forget": lambda api: api.forget_fact(FACT_ID, because="wrong", reason="asked by mail"),

@@ -261,6 +261,25 @@ def test_a_long_profile_leaves_room_for_the_facts_of_the_cue() -> None:
     assert 190 <= tokens(alone) <= 200, "the whole limit, if there is no other section"
 
 
+def test_pinned_facts_are_first_and_chosen_before_what_memory_ranks() -> None:
+    at = datetime(2026, 3, 12, tzinfo=UTC)
+    memories = Memories(
+        digest="Jake is a developer. " * 9,
+        pinned=(ContextItem("Is allergic to nuts", id="p1"), ContextItem("Is a doctor", subject="tom", id="p2")),
+        facts=tuple(ContextItem(f"Owns the book number {n}", id=f"f{n}") for n in range(60)),
+        said=(QuotedMessage("We also talked about books.", "the user", at, id="m1"),),
+    )
+    whole = render(memories, ContextPolicy(max_tokens=2_000), mark=MARK)
+    assert [each.id for each in whole.shown if each.section == "semantic"] == [
+        "p1", *(f"f{n}" for n in range(60)), "p2"
+    ]  # fmt: skip
+    for limit in range(tokens(whole.text)):
+        made = render(memories, ContextPolicy(max_tokens=limit or 1), mark=MARK)
+        shown = {each.id for each in made.shown}
+        assert not shown or shown & {"p1", "p2"}
+        assert len(shown) < 2 or {"p1", "p2"} <= shown, "both, before anything else"
+
+
 def test_facts_that_may_not_be_all_keep_the_digest() -> None:
     spare = ContextPolicy(spare_digest=True)
     assert "Summary:" not in render(SUMMED, spare, mark=MARK).text

@@ -89,6 +89,10 @@ class TestFacts:
         fact = stored_fact(changes={"recorded_at": days(3_000), "last_reinforced_at": days(1)})
         assert is_doubtful(fact, now=NOW, half_life_days=180, policy=POLICY) is None
 
+    def test_a_pinned_fact_stays(self) -> None:
+        fact = stored_fact(changes={"confidence": 0.0, "pinned_at": NOW})
+        assert is_doubtful(fact, now=NOW, half_life_days=180, policy=POLICY) is None
+
     def test_a_floor_of_0_culls_none(self) -> None:
         fact = stored_fact(changes={"confidence": 0.0})
         assert is_doubtful(fact, now=NOW, half_life_days=180, policy=HygienePolicy(confidence_floor=0)) is None

@@ -177,3 +177,27 @@ def test_new_does_not_bring_back_what_was_closed_since_from_the_same_turns(state
     assert (settled.verdict, settled.fact_id, actions(settled)) == ("stale", gone.fact_id, [])
     assert actions(apply("new", closed=(gone,), episodes=(old, NEWS), **proposed)) == ["new"]  # said again since
     assert actions(apply("new", closed=(gone,), episodes=(), **proposed)) == ["new"]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_pinned_fact_is_neither_pruned_nor_merged_away(place: int) -> None:
+    rows = [FACT, stored_fact("Is employed by Google", turn="t2")]
+    rows[place] = pinned = rows[place].model_copy(update={"pinned_at": NOW})
+    merge = {"content": "Works at Google", "expected_version": 1, "confidence": 0.8}
+    for action, targets, fields in (("prune", [pinned], {}), ("merge", rows, merge)):
+        settled = apply(action, *targets, **fields)
+        assert (settled.verdict, settled.fact_id, settled.transitions) == ("refused", pinned.fact_id, ())
+        assert "is pinned" in settled.reason
+
+
+def test_an_update_that_another_fact_states_closes_no_pinned_fact() -> None:
+    pinned, other = FACT.model_copy(update={"pinned_at": NOW}), stored_fact("Works at Google in Zurich", turn="t2")
+    settled = apply("update", pinned, equal=other, content=other.content)
+    assert (settled.verdict, settled.fact_id, settled.transitions) == ("refused", pinned.fact_id, ())
+
+
+def test_a_pin_changes_no_decision_about_what_is_true() -> None:
+    pinned = FACT.model_copy(update={"pinned_at": NOW})
+    assert actions(apply("invalidate", pinned)) == ["invalidated"]
+    (updated,) = apply("update", pinned, content="Works at Google in Zurich", expected_version=1).transitions
+    assert (updated.action, updated.fact.is_pinned) == ("updated", True)

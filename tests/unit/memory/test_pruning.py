@@ -32,6 +32,7 @@ NEWER = fact("Likes green tea", turn="t2", recorded_at=NOW + timedelta(days=1))
 OTHER = fact("Owns a boat", turn="t3")
 SURE = fact("Likes tea", confidence=0.8)
 OFTEN = fact("Likes tea", reinforcement_count=5)
+PINNED = fact("Likes tea", pinned_at=NOW)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,9 @@ def test_reasons_are_told_by_their_words(reason: str, expected: str | None) -> N
         (OFTEN, "noise", [NEWER], False),
         (OFTEN, "redundant", [NEWER], False),
         (OFTEN, "contradicted", [NEWER], True),
+        (PINNED, "contradicted", [NEWER], False),
+        (PINNED, "redundant", [NEWER], False),
+        (PINNED, "noise", [], False),
     ],
 )
 def test_what_may_go(it: StoredFact, why: str | None, standing: list[StoredFact], goes: bool) -> None:
@@ -164,3 +168,9 @@ def test_every_fact_is_looked_at_before_one_comes_again(count: int, at_once: int
         if not after:
             break
     assert sorted(map(sort_key, seen)) == sorted(map(sort_key, facts))
+
+
+def test_a_pinned_fact_is_not_merged() -> None:
+    merge = MergeProposal(("f1", "f2"), "Likes tea, green above all", "")
+    found = prune_proposals([], [merge], facts={"f1": NEWER, "f2": PINNED}, policy=POLICY)
+    assert (found.changes, found.dropped) == ((), {"protected": 1})

@@ -179,7 +179,7 @@ class RecordingRecall:
         )
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
-        return RecallResult(self.items, ())
+        return RecallResult(tuple(each for each in self.items if each.item.tier in request.tiers), ())
 
     def publish(self, answered: AnsweredRecall) -> None:
         self.published.append(answered)

@@ -145,3 +145,10 @@ async def test_what_ends_the_read_is_told_though_the_groups_are_others() -> None
     world.groups.now = [group("a")]
     with pytest.raises(Fatal, match="another tenant"):
         await world.ask()
+
+
+async def test_pins_are_read_without_groups() -> None:
+    world = World()
+    world.groups.now = [group("a")]
+    await world.recall.recall(RecallRequest("acme", ANN, pinned=True), now=NOW)
+    assert world.memory.asked == [()]
