@@ -83,7 +83,7 @@ async def test_what_a_service_raises_is_told_without_what_it_holds(error: Except
     assert (answer.status_code, problem(answer)) == (status, name)
     assert "rival" not in answer.text
     if status == 503:
-        assert answer.headers["Retry-After"] == "7"
+        assert answer.headers["Retry-After"] == "8"
 
 
 async def test_more_requests_than_may_be_are_told_to_wait() -> None:

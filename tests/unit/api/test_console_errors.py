@@ -75,8 +75,8 @@ async def test_a_server_that_fails_shows_no_detail() -> None:
 async def test_a_part_of_memory_that_is_away_is_a_page() -> None:
     recall = NoRecall(Transient("store", "cut", retry_after=7.2))
     away = await asked("/console/lab?tenant_id=acme&user_id=u1&cue=tea", recall=recall)
-    says(away, 503, "A part of memory does not answer", "Wait 7 seconds")
-    assert away.headers["Retry-After"] == "7"
+    says(away, 503, "A part of memory does not answer", "Wait 8 seconds")
+    assert away.headers["Retry-After"] == "8"
 
 
 @pytest.mark.parametrize("path", ["/console/facts", "/console/nothing/here"])
