@@ -247,17 +247,11 @@ def _numbers_joined(found: Sequence[Token], pack: Locale) -> list[Token]:
     """Join the words of one number: `twenty five` becomes 25, `50 k` becomes 50000."""
     done: list[Token] = []
     for token in found:
-        last = done[-1] if done else None
+        last = done[-1] if done and done[-1].is_number and done[-1].word.isdecimal() else None
         spelled = token.is_number and not token.text[0].isdigit()
-        if (
-            last is not None
-            and spelled
-            and last.is_number
-            and last.word.endswith("0")
-            and len(last.word) > len(token.word)
-        ):
+        if last is not None and spelled and last.word.endswith("0") and len(last.word) > len(token.word):
             done[-1] = replace(last, word=str(int(last.word) + int(token.word)))
-        elif last is not None and last.is_number and token.text in pack.multiples and last.word.isdigit():
+        elif last is not None and token.text in pack.multiples:
             factor = pack.multiples[token.text]
             done[-1] = replace(last, word=str(int(last.word) * factor))
             done += [token] if factor == 1 else []

@@ -183,7 +183,7 @@ def _references(pack: Locale) -> Iterator[_Problem]:
             if base not in bases:
                 yield _Problem(field, f"{base!r} is no base form of verbs, add its forms there")
     for word, digits in pack.numbers.items():
-        if not str(digits).isdigit():
+        if not str(digits).isdecimal():
             yield _Problem("numbers", f"{word!r} is {digits!r}, write digits: '7'")
     for ending, _ in pack.suffixes:
         if not ending:

@@ -214,13 +214,22 @@ def test_case_and_space_around_make_no_difference(text: str, end: str) -> None:
     assert related(text, f" User {text[0].lower()}{text[1:]}{end}").relation in (Relation.SAME, Relation.GUESSED)
 
 
+_PARTS = ["not", "and", ",", "12", "7:30", "20", "¹0", "²", "five", "hundred", "k", "million", "é", "-"]
+
+
 @settings(max_examples=200)
-@given(st.lists(st.sampled_from([*" ".join(SENTENCES).split(), "not", "and", ",", "12", "é", "-"]), max_size=12))
+@given(st.lists(st.sampled_from([*" ".join(SENTENCES).split(), *_PARTS]), max_size=12))
 def test_any_words_are_taken_apart_and_are_themselves(words: list[str]) -> None:
     text = " ".join(words)
     claims = read(text, PACK)
     assert claims
     assert relate(claims, read(text, PACK), PACK).relation not in (Relation.VALUE, Relation.OTHER)
+
+
+@pytest.mark.parametrize("text", ["We meet at 7:30 five times a week", "I own ¹0 five cats", "It costs ² k"])
+def test_only_decimal_numbers_are_joined_with_the_next_word(text: str) -> None:
+    (claim,) = read(text, PACK)
+    assert {each.strip("0") for each in claim.numbers} & {"7:3", "¹", "²"}
 
 
 @given(st.text(max_size=80))
