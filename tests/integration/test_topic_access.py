@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from memstream.api.credentials import Credentials
+from memstream.recall.recall_events import AnsweredRecall, records_of
+from memstream.recall.recall_events import send as send_report
 from memstream.schemas import ids
 from memstream.schemas.access import accesses
 from memstream.schemas.topics import (
@@ -38,6 +40,7 @@ from tests.support.conversation import conversation, different_each_time
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running, wait_for
 from tests.support.sent_commands import edit, send
+from tests.support.stored_memory import NOW
 from tests.support.written_letters import refused_turn
 
 pytestmark = [pytest.mark.timeout(240)]
@@ -132,6 +135,8 @@ async def test_a_server_reads_only_what_the_table_says(tmp_path: Path) -> None:
             TURNS.name, key=ids.session_key("acme", "u1", "s1").encode(), value=b'{"turn_id": "t2"}'
         )
         letter = await refused_turn(world.past.log)
+        answer = AnsweredRecall("acme", (fact.owner,), None, [("semantic", fact.fact_id)], NOW)
+        await send_report(records_of(answer)[0], to=world.past.log)
         asked: Any = Asked(world.past.log)
         await topic_admin.check(asked, deployment=Deployment(partitions=2, replication=1))
         app = app_over(log=asked, store=world.past.store, credentials=TOKENS)
