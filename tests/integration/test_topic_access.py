@@ -127,10 +127,12 @@ async def test_a_server_reads_only_what_the_table_says(tmp_path: Path) -> None:
     turn = {"tenant_id": "acme", "user_id": "u1", "session_id": "s1"}
     async with console_world(tmp_path, topics=catalogue(), partitions=2) as world:
         fact = await world.learnt()
-        changelog = changelog_name("consolidation", TABLES["consolidation"])
+        changelogs = [changelog_name(stage, TABLES[stage]) for stage in ("consolidation", "reflector", "observer")]
         marker = Marker(identity="x", whole_from=0, written_at=0, growths=(Growth(partitions=1, until={}),))
         key, value = marker_entry(marker)
-        await world.past.log.append(changelog, key=key, value=value)
+        for changelog in changelogs[:-1]:  # without a marker, so the next changelog is read
+            await world.past.log.append(changelog, key=b"row", value=b"{}")
+        await world.past.log.append(changelogs[-1], key=key, value=value)
         await world.past.log.append(
             TURNS.name, key=ids.session_key("acme", "u1", "s1").encode(), value=b'{"turn_id": "t2"}'
         )
@@ -162,5 +164,5 @@ async def test_a_server_reads_only_what_the_table_says(tmp_path: Path) -> None:
     assert asked.rights - granted != set(), "the dead letters need a role of their own"
     assert asked.rights - granted - rights_of("redriver") == set()
     needed = {(kind, name) for kind, name, _ in asked.rights}
-    assert {("topic", TURNS.name), ("topic", changelog), ("group", group_of("recorder"))} <= needed
+    assert {("topic", TURNS.name), *(("topic", each) for each in changelogs), ("group", group_of("recorder"))} <= needed
     assert ("group", group_of("observer"), "Read") not in granted, "with it, a server could move a stage's offsets"
