@@ -15,6 +15,7 @@ from .topics import (
     COMMANDS_SESSION,
     ERASURES,
     FACTS,
+    FACTS_UPDATED,
     OBSERVATIONS,
     PARKED,
     POLICIES,
@@ -89,11 +90,11 @@ CLIENT_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "auditor": ("auditors",),
 }
 """The names of readers and writers in the catalogue, by role."""
-SERVED: Final = ("chat services", "tools", "recall", "anyone", "audited programs", "auditors")
+SERVED: Final = ("chat services", "tools", "recall", "audited programs", "auditors")
 """The names of `memstream serve` in the catalogue."""
-TRACED: Final[tuple[Topic, ...]] = (TURNS, dead_letters_of(TURNS), OBSERVATIONS, RECALLED)
-"""Additional topics that `memstream serve` reads, to show the origin of a fact, who recalled it, and what became of a
-turn."""
+TRACED: Final[tuple[Topic, ...]] = (TURNS, dead_letters_of(TURNS), OBSERVATIONS, FACTS_UPDATED, FACTS, RECALLED)
+"""Additional topics that `memstream serve` reads, to show the origin and changes of a fact, who recalled it, and what
+became of a turn."""
 GROUPS: Final = tuple(map(group_of, STAGES))
 CHANGELOGS: Final = tuple(topic for stage in STAGES if (topic := changelog_of(stage)) is not None)
 
