@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from .base import Content, Contract, Instant, Reason, Subject, Tags
-from .edits.common import EditMetadata
+from .base import Contract, Instant, Reason, Tags
+from .edits.common import EditMetadata, GivenContent, GivenSubject
 from .facts import Trust
 from .observations import Category
 
@@ -25,8 +25,8 @@ class FactToImport(Contract):
 
     line: Annotated[int, Field(ge=1)]
     """Number of its line in the file. The evidence and the result name it."""
-    content: Content
-    subject: Subject = "user"
+    content: GivenContent
+    subject: GivenSubject = "user"
     category: Category | None = None
     """None: the category of the statement's predicate; without a known predicate: knowledge."""
     said_at: Instant | None = None

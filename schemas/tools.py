@@ -12,9 +12,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from .base import CONTENT_MAX, Content, Contract, Instant, OurId, Reason, Subject, Tags, Unit
+from .base import CONTENT_MAX, Contract, Instant, OurId, Reason, Subject, Tags, Unit
 from .edits.blocks import BLOCK_LIMIT_MAX
-from .edits.common import MERGED_MAX, Name
+from .edits.common import MERGED_MAX, GivenContent, GivenSubject, Name
 from .edits.facts import FactDecision, ForgetCause
 from .observations import Category
 from .procedures import ProcedureText
@@ -45,7 +45,7 @@ class ToolArguments(Contract):
 
 
 class MemoryAdd(ToolArguments):
-    content: Content
+    content: GivenContent
     type: MemoryType = "episodic"
     scope: MemoryScope = "user"
     tags: Tags = ()
@@ -53,7 +53,7 @@ class MemoryAdd(ToolArguments):
 
 class MemoryUpdate(ToolArguments):
     trace_id: TraceId
-    content: Content | None = None
+    content: GivenContent | None = None
     tags: Tags | None = None
 
 
@@ -63,7 +63,7 @@ class MemoryDelete(ToolArguments):
 
 class MemoryMerge(ToolArguments):
     trace_ids: Annotated[tuple[TraceId, ...], Field(min_length=2, max_length=MERGED_MAX)]
-    content: Content | None = None
+    content: GivenContent | None = None
     """Left out: their texts, one after the other."""
 
 
@@ -102,9 +102,9 @@ class ToolBlockRethink(ToolArguments):
 
 
 class ToolFactRemember(ToolArguments):
-    content: Content
+    content: GivenContent
     """One statement in the third person: `Works at Stripe`."""
-    subject: Subject = "user"
+    subject: GivenSubject = "user"
     """The subject: `user`, or a lower-case name."""
     category: Category | None = None
     valid_from: Instant | None = None
@@ -145,7 +145,7 @@ class ProfileTool(ToolArguments):
 
 class ToolFactSupersede(ToolArguments):
     fact_id: TraceId
-    content: Content
+    content: GivenContent
 
 
 class ToolFactForget(ToolArguments):

@@ -106,7 +106,10 @@ class ToolWrites:
                 task = await self._edit(
                     "tasks.add",
                     prospective.TaskAdd(
-                        content=args.content, condition=args.content[:500], tags=args.tags, trust=call.identity.trust
+                        content=args.content,
+                        condition=args.content.strip()[:500],
+                        tags=args.tags,
+                        trust=call.identity.trust,
                     ),
                     prospective.TaskChanged,
                     call,

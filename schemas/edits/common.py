@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
-from ..base import OurId, small_json, storable_json
+from ..base import Content, OurId, Subject, small_json, storable_json
 
 EDIT_SESSION: Final = "edit"
 """Session id of a statement that a person or an agent added by an edit outside of any session."""
@@ -16,6 +16,18 @@ EDIT_METADATA_MAX_BYTES: Final = 3_072
 MERGED_MAX: Final = 32
 """Maximum number of records in one merge."""
 NAME_MAX: Final = 128
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("has no character except white space")
+    return text
+
+
+NotBlank: Final = AfterValidator(_not_blank)
+"""Constraint of a text that an edit gives to a record."""
+GivenContent = Annotated[Content, NotBlank]
+GivenSubject = Annotated[Subject, NotBlank]
 EditMetadata = Annotated[
     dict[str, JsonValue],
     AfterValidator(partial(small_json, most=EDIT_METADATA_MAX_BYTES)),

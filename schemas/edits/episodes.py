@@ -6,18 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ..base import Content, Contract, GivenId, Instant, OurId, Reason, Subject, Tags, Unit
+from ..base import Contract, GivenId, Instant, OurId, Reason, Tags, Unit
 from ..facts import Trust
 from ..observations import Category
 from ..turns import Sensitivity
-from .common import MERGED_MAX, MergedIds
+from .common import MERGED_MAX, GivenContent, GivenSubject, MergedIds
 
 
 class EpisodeAdd(Contract):
     """`args` of episodes.add: record an event. An equal text of this owner is not added twice."""
 
-    content: Content
-    subject: Subject = "user"
+    content: GivenContent
+    subject: GivenSubject = "user"
     category: Category = "event"
     durability: Literal["persistent", "permanent"] = "persistent"
     importance: Unit = 0.6
@@ -35,7 +35,7 @@ class EpisodeEdit(Contract):
     """`args` of episodes.update. A new text is hashed and embedded again."""
 
     episode_id: OurId
-    content: Content | None = None
+    content: GivenContent | None = None
     tags: Tags | None = None
     importance: Unit | None = None
     trust: Trust = "user"
@@ -62,7 +62,7 @@ class EpisodesMerge(Contract):
     reference to the first episode."""
 
     episode_ids: MergedIds
-    content: Content | None = None
+    content: GivenContent | None = None
     """Merged text; None: the texts are concatenated."""
     trust: Trust = "user"
     reason: Reason = ""

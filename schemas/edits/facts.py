@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ..base import Content, Contract, GivenId, Instant, OurId, Reason, Subject, Tags, Unit
+from ..base import Contract, GivenId, Instant, OurId, Reason, Tags, Unit
 from ..facts import FactState, Trust
 from ..observations import Category
 from ..turns import Sensitivity
-from .common import EditMetadata, MergedIds
+from .common import EditMetadata, GivenContent, GivenSubject, MergedIds
 
 PINNED_FACTS_MAX = 10
 """Maximum number of pinned facts of an owner. Every context has all of them, so each one takes room from the others."""
@@ -32,8 +32,8 @@ class FactRemember(Contract):
     other fact, and only an equal text makes the statement a duplicate.
     """
 
-    content: Content
-    subject: Subject = "user"
+    content: GivenContent
+    subject: GivenSubject = "user"
     category: Category | None = None
     """None: the category of the statement's predicate; without a known predicate: knowledge."""
     confidence: Unit | None = None
@@ -54,7 +54,7 @@ class FactEdit(Contract):
     """`args` of facts.update: better wording, another category, other tags or metadata of the same statement."""
 
     fact_id: OurId
-    content: Content | None = None
+    content: GivenContent | None = None
     category: Category | None = None
     tags: Tags | None = None
     metadata: EditMetadata | None = None
@@ -88,7 +88,7 @@ class FactSupersede(Contract):
     """`args` of facts.supersede: another value is true from now on. The old row is closed."""
 
     fact_id: OurId
-    content: Content
+    content: GivenContent
     category: Category | None = None
     """None: the category of the old row."""
     valid_from: Instant | None = None
@@ -101,7 +101,7 @@ class FactMerge(Contract):
     """`args` of facts.merge. The first fact survives with the tags of all facts; the other facts are closed."""
 
     fact_ids: MergedIds
-    content: Content | None = None
+    content: GivenContent | None = None
     """Merged text; None: the texts are concatenated."""
     trust: Trust = "user"
     reason: Reason = ""

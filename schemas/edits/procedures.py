@@ -10,7 +10,7 @@ from ..base import Contract, OurId, Reason
 from ..facts import Trust
 from ..procedures import STEPS_MAX, ProcedureText
 from ..turns import Owner, Sensitivity
-from .common import Name
+from .common import Name, NotBlank
 
 
 class ProcedureDefine(Contract):
@@ -18,9 +18,9 @@ class ProcedureDefine(Contract):
     kept."""
 
     name: Name
-    trigger: ProcedureText
+    trigger: Annotated[ProcedureText, NotBlank]
     """The situation in which the procedure applies."""
-    steps: Annotated[tuple[ProcedureText, ...], Field(min_length=1, max_length=STEPS_MAX)]
+    steps: Annotated[tuple[Annotated[ProcedureText, NotBlank], ...], Field(min_length=1, max_length=STEPS_MAX)]
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"
     """`user` for a person's own edit, `assistant` for a tool call of an agent."""

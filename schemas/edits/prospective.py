@@ -6,9 +6,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import StringConstraints, model_validator
 
-from ..base import Content, Contract, Instant, OurId, Reason, Subject, Tags
+from ..base import Contract, Instant, OurId, Reason, Tags
 from ..facts import Trust
 from ..turns import Sensitivity
+from .common import GivenContent, GivenSubject, NotBlank
 
 TaskState = Literal["open", "due", "done", "cancelled"]
 """`due`: the task's time has come, and a record on memory.tasks.due has reported it."""
@@ -24,11 +25,11 @@ class TaskAdd(Contract):
     """`args` of tasks.add: a task that becomes due at a time, or when a condition is true. A second open task with the
     same text, time and condition is not added."""
 
-    content: Content
+    content: GivenContent
     due_at: Instant | None = None
-    condition: TaskCondition | None = None
+    condition: Annotated[TaskCondition, NotBlank] | None = None
     """Condition in words. When the cue of a read matches the condition, the task is due in the answer of this read."""
-    subject: Subject = "user"
+    subject: GivenSubject = "user"
     tags: Tags = ()
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"

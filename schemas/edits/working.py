@@ -6,10 +6,11 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from ..base import Content, Contract, OurId, StoredMetadata, Subject, Unit
+from ..base import Contract, OurId, StoredMetadata, Unit
 from ..observations import Category
 from ..turns import Sensitivity
 from ..working_set import WorkingEntry
+from .common import GivenContent, GivenSubject
 
 ADVANCE_MAX: Final = 1_000
 
@@ -18,8 +19,8 @@ class WorkingAdd(Contract):
     """`args` of working.add: add an entry that comes from no turn. An existing entry with the same subject and
     canonical text is refreshed."""
 
-    content: Content
-    subject: Subject = "user"
+    content: GivenContent
+    subject: GivenSubject = "user"
     category: Category = "knowledge"
     importance: Unit = 0.5
     pinned: bool = False

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 
 from memstream.adapters.ports import StoredPoint, VectorStore
 from memstream.api.credentials import Credentials
-from memstream.api.edit_routes import EDIT_ROUTES
+from memstream.api.edit_routes import EDIT_ROUTES, body_model
 from memstream.schemas.command_kinds import KINDS
 from memstream.schemas.commands import Command, CommandResult, ResultError
 from memstream.schemas.topics import StageName
@@ -166,6 +166,36 @@ def test_every_edit_has_a_route_and_every_route_a_case() -> None:
     assert {case[3] for case in CASES} == {each.kind for each in EDIT_ROUTES} | {"facts.add"}
     writers: set[StageName] = {each.command.writer for each in EDIT_ROUTES}
     assert writers == {"observer", "reflector", "consolidation"}
+
+
+def may_not_be_empty(schema: Any) -> bool:
+    """Whether a JSON Schema has a text with a minimum length."""
+    if isinstance(schema, dict):
+        return "minLength" in schema or any(map(may_not_be_empty, schema.values()))
+    return isinstance(schema, list) and any(map(may_not_be_empty, schema))
+
+
+IDS = ("tenant", "user", "session", "id", "replaces", "name", "owner", "members")
+"""Fields with an id or a name. Names have a pattern."""
+TEXTS_OF_BLOCKS = {"text", "old"}
+"""Parts of the text of a block, which may be white space."""
+
+
+async def test_no_edit_takes_a_text_of_white_space_only() -> None:
+    asked = set()
+    for method, path, body, kind, _ in CASES:
+        route = next((each for each in EDIT_ROUTES if each.kind == kind), EDIT_ROUTES[0])
+        for name, schema in body_model(route).model_json_schema()["properties"].items():
+            if not may_not_be_empty(schema) or name in IDS or name.endswith(("_id", "_ids")) or name in TEXTS_OF_BLOCKS:
+                continue
+            blank = ["step", " "] if schema.get("type") == "array" else " \t\n\u00a0"
+            commands = NoCommands()
+            status, answer = await ask(commands, method, path, body | {name: blank})
+            assert (status, commands.asked) == (422, []), (kind, name)
+            assert answer["errors"][0]["field"].startswith(name), (kind, name)
+            assert "white space" in answer["errors"][0]["detail"], (kind, name)
+            asked.add((kind, name))
+    assert {("facts.update", "content"), ("tasks.add", "condition"), ("procedures.define", "steps")} <= asked
 
 
 async def test_an_applied_edit_is_answered_with_its_result() -> None:
