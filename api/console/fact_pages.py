@@ -1,4 +1,4 @@
-"""Pages of facts: the list, and the screen Fact with its versions, sources and actions."""
+"""Pages of facts: the list, the screen Fact with its versions, sources and actions, and the episodes behind a fact."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...streams.log.fanout import TopicFanout
 from ..credentials import Caller
 from ..edit_routes import EDIT_ROUTES, EditRoute, body_model
 from ..edits import EditSender
-from ..owner_params import RecordId
+from ..owner_params import RecordId, RecordQuery
 from ..problems import not_found
 from ..records import FactQuery, FactsQuery, within_bounds
 from ..reviews import FactReviews, ReviewAccepted, ReviewQuery, Verdict
@@ -203,6 +203,28 @@ def router(
             actions=_offered(caller, chain.fact),
             commands=as_commands(
                 request, f"facts/{fact_id}/trace", query, cli=["trace", fact_id, "--tenant", ref.tenant_id]
+            ),
+        )
+
+    @routes.get("/episodes/{episode_id}")
+    async def episode(request: Request, episode_id: RecordId, caller: Caller = reader) -> Response:
+        query = asked(RecordQuery, request)
+        tenant_id = query.tenant_of(caller)
+        found = await record_reader.episode(tenant_id, episode_id, sees=caller.sees, ceiling=query.ceiling)
+        if found is None or found.deleted_at is not None:
+            raise not_found(f"there is no episode {episode_id} here, or it may not be read")
+        return pages.page(
+            request,
+            "episode.html",
+            caller=caller,
+            episode=found,
+            tenant=tenant_id,
+            ceiling=query.ceiling,
+            commands=as_commands(
+                request,
+                None if found.archived_at is None else f"episodes/{episode_id}/verbatim",
+                query,
+                cli=["show", "episodes", "--tenant", tenant_id, *owner_arguments(found.owner)],
             ),
         )
 

@@ -398,8 +398,11 @@ def test_pages_are_accessible_and_fit_on_a_phone(page: Page, colours: Any, rules
     page.emulate_media(color_scheme=colours)
     page.goto(f"/console{PAGES['facts']}")
     fact = page.get_by_role("link", name="Works at Stripe").get_attribute("href")
+    page.goto(str(fact))
+    episode = page.locator("a[href*='/episodes/']").first.get_attribute("href")
     letter = f"/dead-letters/{TURNS.name}.dlq/0/0?tenant_id=acme"
-    for name, path in (PAGES | {"letter": letter, "fact": str(fact).removeprefix("/console")}).items():
+    further = {name: str(path).removeprefix("/console") for name, path in (("fact", fact), ("episode", episode))}
+    for name, path in (PAGES | further | {"letter": letter}).items():
         page.set_viewport_size({"width": 360, "height": 800})
         page.goto(f"/console{path}")
         for width in (360, 1_920):

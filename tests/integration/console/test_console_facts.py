@@ -118,6 +118,51 @@ def test_a_corrected_fact_was_never_true(run: Run, world: ConsoleWorld) -> None:
     assert "True in the world never Known to memory" in words(page)
 
 
+def test_an_id_of_an_episode_leads_to_its_turn(run: Run, world: ConsoleWorld) -> None:
+    fact = run(world.learnt("Runs marathons", user="past", turn="run"))
+    episode = run(world.memory.episode("Ran in Rome", owner=fact.owner, turn_id="run", evidence="I ran in Rome"))
+    run(world.past.put(fact.model_copy(update={"source_episode_ids": (episode,)})))
+    link = page_of(run(read(world, path_of(fact)))).css_first("a[href*='/episodes/']")
+    assert link.text() == episode
+    page = page_of(run(read(world, str(link.attributes["href"]))))
+    assert page.css_first("h1").text() == "Ran in Rome"
+    assert "I ran in Rome" in words(page)
+    turn = page.css_first("dl a[href*='/turns/']").attributes["href"]
+    assert page_of(run(read(world, str(turn)))).css_first(".turn h2 a").text() == "run"
+
+
+def test_an_episode_is_shown_only_to_those_who_may_read_it(run: Run, world: ConsoleWorld) -> None:
+    async def status(episode: str, token: str, query: str = "tenant_id=acme") -> int:
+        return int((await read(world, f"/console/episodes/{episode}?{query}", token)).status_code)
+
+    secret = run(world.memory.episode("Has a debt", sensitivity="secret"))
+    plain = run(world.memory.episode("Moved to Rome"))
+    deleted = run(world.memory.episode("Moved to Bern", deleted_at=NOW))
+    assert run(status(plain, "reader")) == 200
+    assert run(status(secret, "all", "tenant_id=acme&ceiling=secret")) == 200
+    assert run(status(secret, "reader", "tenant_id=acme&ceiling=secret")) == 403
+    assert run(status(plain, "reader", "tenant_id=rival")) == 403
+    for episode, token, query in (
+        (secret, "all", "tenant_id=acme"),
+        (plain, "bound", "tenant_id=acme"),
+        (plain, "all", "tenant_id=rival"),
+        (deleted, "all", "tenant_id=acme"),
+    ):
+        assert run(status(episode, token, query)) == 404, (token, query)
+
+
+def test_a_fact_of_a_command_names_who_added_it(run: Run, world: ConsoleWorld) -> None:
+    fact = run(world.learnt("Owns a boat", user="told"))
+    told = fact.model_copy(update={"evidence": (), "version": 1, "fact_id": "00000000-0000-4000-8000-0000000000b0"})
+    cause = FactCause(command_id="00000000-0000-4000-8000-00000000000c", issued_by="support-eva")
+    run(world.changed(told, None, action="new", cause=cause))
+    run(world.past.put(told))
+    page = page_of(run(read(world, path_of(told))))
+    assert "No turn is behind this fact: a command of support-eva added it" in words(page, "#why")
+    (entry,) = {each.attributes["href"] for each in page.css("#why a, .cause a.id")}
+    assert page.css_first(f".timeline {entry}") is not None
+
+
 def test_a_list_leads_to_each_fact(run: Run, world: ConsoleWorld) -> None:
     fact = run(world.learnt("Drinks tea", user="list"))
     page = page_of(run(read(world, "/console/facts?tenant_id=acme&user_id=list&state=&subject=")))
@@ -142,6 +187,18 @@ def test_an_empty_list_says_what_to_do(run: Run, world: ConsoleWorld) -> None:
     assert "memstream doctor" in words(page, ".empty")
     for link in page.css(".empty a"):
         page_of(run(read(world, str(link.attributes["href"]))))
+    review = page_of(run(read(world, "/console/facts?tenant_id=acme&user_id=nobody&state=quarantined")))
+    assert words(review, "h1").startswith("Quarantined facts of user nobody")
+    assert [each for each in review.css(".empty a") if "state=quarantined" in str(each.attributes["href"])] == []
+
+
+def test_a_list_of_active_facts_leads_to_those_that_were_replaced(run: Run, world: ConsoleWorld) -> None:
+    run(world.learnt("Works at Google", user="past", turn="over", state="superseded"))
+    run(world.learnt("Works at Stripe", user="past", turn="now"))
+    page = page_of(run(read(world, "/console/facts?tenant_id=acme&user_id=past")))
+    assert "Works at Google" not in words(page)
+    link = page.css_first(".hint a[href*='state=all']").attributes["href"]
+    assert "Works at Google" in words(page_of(run(read(world, str(link)))))
 
 
 def test_a_fact_without_sources_says_so(run: Run, world: ConsoleWorld) -> None:
@@ -336,8 +393,11 @@ async def pages_with(world: ConsoleWorld, value: str, user: str) -> list[Any]:
     await world.past.put(newer)
     for report in records_of(AnsweredRecall("acme", (fact.owner,), value, [("semantic", fact.fact_id)], NOW, short)):
         await send_report(report, to=world.past.log)
+    turns = {"subject": short, "session_id": short, "turn_id": short, "turn_ids": (f"t {short}", short)}
+    episode = await world.memory.episode(value, owner=fact.owner, **turns)
     return [
         page_of(await read(world, path_of(newer))),
+        page_of(await read(world, f"/console/episodes/{episode}?tenant_id=acme")),
         page_of(await read(world, f"/console/facts?tenant_id=acme&state=quarantined&user_id={user}")),
     ]
 
