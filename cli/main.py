@@ -64,6 +64,7 @@ COMMANDS = {
     "import": "Restore the memory of an export.",
     "tables": "Continue after a stage lost part of its table.",
     "rebuild": "Rebuild the facts in Qdrant from the log.",
+    "migrate-embedder": "Embed the stored memory again with another embedder.",
     "dlq": "List and show dead letters, and put them back on their topics.",
     "health": "Ask the worker or server of this machine whether it is ready.",
     "doctor": "Check everything that a worker needs, and suggest repairs.",
@@ -81,9 +82,10 @@ MODULES = {
     **dict.fromkeys(EDITS, "edit"),
     **dict.fromkeys(HELD, "held"),
     "import": "import_memory",
+    "migrate-embedder": "migrate_embedder",
 }
 """The module in commands/ of each command, if module and command have different names."""
-FUNCTIONS = {"import": "import_memory", "console": "open_console"}
+FUNCTIONS = {"import": "import_memory", "console": "open_console", "migrate-embedder": "migrate_embedder"}
 """The function of each command, if function and command have different names."""
 
 

@@ -93,6 +93,17 @@ async def _complete(
     await _create_indexes(engine, spec, name)
 
 
+async def create_beside(
+    engine: QdrantEngine, *, spec: CollectionSpec, name: str, embedder: EmbedderIdentity, like: str, by_tenant: bool
+) -> None:
+    """Create the collection `name` without an alias, for another embedder than the collection `like` has. It gets the
+    same indexes and tenant shards. No effect on an existing collection that has them all."""
+    await _create(engine, spec, name, embedder, by_tenant)
+    await _complete(engine, spec, name, embedder, by_tenant)
+    if by_tenant:
+        await copy_shards(engine, name, model=like)
+
+
 async def check_server_version(engine: QdrantEngine) -> str:
     """Return the engine's version. Raise `Fatal` when it is below `LEAST_VERSION`."""
     version = (await engine.info()).version
@@ -168,25 +179,33 @@ def _kib(vectors: int, embedder: EmbedderIdentity) -> int:
 async def _check_embedder(engine: QdrantEngine, spec: CollectionSpec, name: str, ours: EmbedderIdentity) -> None:
     if not spec.has_vectors:
         return
-    metadata = (await engine.get_collection(name)).config.metadata or {}
-    embedder = metadata.get(NAMESPACE, {}).get("embedder")
-    if not isinstance(embedder, dict):
+    theirs = await recorded_embedder(engine, name)
+    if theirs is None:
         raise Fatal(
             f"The collection {name} behind `{spec.name}` does not say which embedder filled it: memstream did not "
             "create it. Point MEMSTREAM_QDRANT at a Qdrant (or folder) where these names are free: "
             f"{spec.name}, {name}."
         )
-    theirs = EmbedderIdentity(
-        name=str(embedder.get("name")),
-        dimension=int(embedder.get("dimension", 0)),
-        version=str(embedder.get("version")).removesuffix(SPARSE_MARK),
-    )
     if theirs != ours:
         raise Fatal(
             f"The collection `{spec.name}` ({name}) was filled by the embedder {_described(theirs)}, this process is "
             f"set to {_described(ours)}: their vectors cannot be compared. Set MEMSTREAM_EMBEDDER={theirs.name} to "
-            "keep the stored memory, or point MEMSTREAM_QDRANT at an empty Qdrant (or another folder) to start fresh."
+            f"keep the stored vectors, or run `memstream migrate-embedder --to {ours.name}` to embed the stored "
+            "memory again."
         )
+
+
+async def recorded_embedder(engine: QdrantEngine, name: str) -> EmbedderIdentity | None:
+    """Return the embedder that filled a collection with vectors. None: the collection does not record it."""
+    metadata = (await engine.get_collection(name)).config.metadata or {}
+    embedder = metadata.get(NAMESPACE, {}).get("embedder")
+    if not isinstance(embedder, dict):
+        return None
+    return EmbedderIdentity(
+        name=str(embedder.get("name")),
+        dimension=int(embedder.get("dimension", 0)),
+        version=str(embedder.get("version")).removesuffix(SPARSE_MARK),
+    )
 
 
 def _described(embedder: EmbedderIdentity) -> str:

@@ -33,6 +33,7 @@ from . import point_validation
 from .batch_requests import CompareAndSet, EncodedPoint, FilterQuery, PointIds, RequestBatcher
 from .collections import check_server_version, ensure_collections
 from .embedded.edge import EdgeEngine
+from .embedder_change import EmbedderChange
 from .engine import DENSE, READ_CONSISTENCY, SEARCH, SPARSE, QdrantEngine
 from .errors import translate_errors
 from .filters import of_tenant
@@ -72,9 +73,8 @@ class QdrantStore:
         self._on_close = tuple(on_close)
         self._consistency = READ_CONSISTENCY[consistency]
         self._shards = Shards(sharding)
-        self._records = PointBatcher(
-            bulk=RequestBatcher(engine=engine, consistency=self._consistency, shards=self._shards), policy=gathering
-        )
+        self._bulk = RequestBatcher(engine=engine, consistency=self._consistency, shards=self._shards)
+        self._records = PointBatcher(bulk=self._bulk, policy=gathering)
         self._pages = PagedReads(engine=engine, consistency=self._consistency, shards=self._shards)
         self._encoder = PointEncoder(embedder)
         self._forms = EmbeddingForms(engine=engine, embedder=embedder)
@@ -105,6 +105,12 @@ class QdrantStore:
                 return False
             await check_method(self._engine, aliases[collection], by_tenant=self._shards.by_tenant)
             return True
+
+    def embedder_change(self) -> EmbedderChange:
+        """Return the steps that move this store's collections to another embedder."""
+        return EmbedderChange(
+            engine=self._engine, records=self._bulk, shards=self._shards, consistency=self._consistency
+        )
 
     async def ping(self) -> None:
         with translate_errors("looking for Qdrant"):

@@ -316,8 +316,15 @@ async def prepare_topics(client: Log, settings: Settings) -> None:
 async def prepare_collections(client: Log, store: PeriodStore, names: Sequence[StageName]) -> None:
     """Create missing collections.
 
-    Raises Fatal if facts are lost, and CommandFailed (exit 2) if another embedder filled a collection.
+    Raises Fatal if facts are lost, and CommandFailed (exit 2) if another embedder filled a collection, or while the
+    embedder is being changed.
     """
+    phase = (await store.embedder_change().state()).phase
+    if phase != "locked":
+        raise usage(
+            f"the embedder is being changed ({phase}), and no stage runs meanwhile: continue `memstream "
+            "migrate-embedder`, or end the change with --drop-old or --back"
+        )
     needed = tuple(dict.fromkeys(collection for name in names for collection in COLLECTIONS_OF[name]))
     if FACTS in needed:
         await check_facts_present(store=store, log=client)
