@@ -197,8 +197,12 @@ async def _check_embedder(engine: QdrantEngine, spec: CollectionSpec, name: str,
 
 async def recorded_embedder(engine: QdrantEngine, name: str) -> EmbedderIdentity | None:
     """Return the embedder that filled a collection with vectors. None: the collection does not record it."""
-    metadata = (await engine.get_collection(name)).config.metadata or {}
-    embedder = metadata.get(NAMESPACE, {}).get("embedder")
+    return embedder_of(await engine.get_collection(name))
+
+
+def embedder_of(described: models.CollectionInfo) -> EmbedderIdentity | None:
+    """Return the embedder that a collection's description records."""
+    embedder = (described.config.metadata or {}).get(NAMESPACE, {}).get("embedder")
     if not isinstance(embedder, dict):
         return None
     return EmbedderIdentity(

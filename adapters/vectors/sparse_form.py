@@ -21,17 +21,20 @@ from typing import Final
 
 from qdrant_client import models
 
+from ...schemas.errors import Transient
 from ..ports import EmbedderIdentity
+from .collections import embedder_of
 from .engine import DENSE, QdrantEngine
-from .errors import translate_errors
+from .errors import COMPONENT, translate_errors
 
 COMMON: Final = 2.0**-14
 """Number in the additional dimension of each vector. It adds four billionths to a cosine, which is below the precision
 of a 32-bit float for cosines above 0.1. A record that shares only this dimension with the query has a score above
 zero."""
 LOOK_SECONDS: Final = 60.0
-"""Seconds between checks of a collection's storage form. The form changes only when a collection is deleted and created
-again; until the next check, the engine refuses this process's vectors."""
+"""Seconds between checks of a collection's embedder and storage form. They change only when a collection is deleted and
+created again, or when the embedder is changed. Until the next check, the engine refuses this process's vectors unless
+both embedders have the same dimension."""
 
 EncodedVector = list[float] | models.SparseVector
 Encode = Callable[[Sequence[float]], EncodedVector]
@@ -75,9 +78,7 @@ class EmbeddingForms:
 
     async def encode(self, collection: str) -> Encode:
         """Return the encoder for the embeddings of a collection. Raise the engine's errors when the collection does not
-        exist."""
-        if not self._embedder.mostly_zeros:
-            return list
+        exist, and `Transient` when reads have switched to another embedder: this process must be restarted."""
         seen, encode = self._seen.get(collection, (-math.inf, None))
         if encode is not None and time.monotonic() - seen <= LOOK_SECONDS:
             return encode
@@ -91,6 +92,13 @@ class EmbeddingForms:
     async def _look(self, collection: str) -> Encode:
         with translate_errors(f"looking at {collection}"):
             described = await self._engine.get_collection(collection)
+        embedder = embedder_of(described)
+        if embedder is not None and embedder != self._embedder:
+            raise Transient(
+                COMPONENT,
+                f"{collection} has vectors of {embedder.name} now, and this process has {self._embedder.name}",
+                remedy=f"Restart this process with MEMSTREAM_EMBEDDER={embedder.name}.",
+            )
         encode = to_sparse if DENSE in (described.config.params.sparse_vectors or {}) else list
         self._seen[collection] = (time.monotonic(), encode)
         return encode

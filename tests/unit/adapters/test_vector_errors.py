@@ -19,13 +19,30 @@ from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.errors import Fatal, StageError, Transient
 
 EMBEDDER = EmbedderIdentity(name="hashing", dimension=2)
+INFO = {
+    "status": "green",
+    "optimizer_status": "ok",
+    "segments_count": 1,
+    "payload_schema": {},
+    "config": {
+        "params": {},
+        "hnsw_config": {"m": 16, "ef_construct": 100, "full_scan_threshold": 1},
+        "optimizer_config": {"default_segment_number": 0, "flush_interval_sec": 5},
+    },
+}
+"""The description of a collection without memstream's metadata."""
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
 async def scripted(answer: Answer, *, api_key: str | None = None) -> AsyncIterator[QdrantStore]:
-    """A store over a server that gives this answer to every request."""
+    """A store over a server that gives this answer to every request, except about the description of `facts`."""
+
+    async def described(_: web.Request) -> web.Response:
+        return web.json_response({"result": INFO, "status": "ok", "time": 0})
+
     application = web.Application()
+    application.router.add_get("/collections/facts", described)
     application.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(application)
     await runner.setup()
@@ -122,21 +139,10 @@ async def test_a_server_that_is_too_old_is_refused_before_anything_is_made() -> 
 async def test_a_collection_of_somebody_elses_is_not_touched() -> None:
     """An alias `facts` that leads to a collection without memstream's metadata."""
     written: list[str] = []
-    info = {
-        "status": "green",
-        "optimizer_status": "ok",
-        "segments_count": 1,
-        "payload_schema": {},
-        "config": {
-            "params": {},
-            "hnsw_config": {"m": 16, "ef_construct": 100, "full_scan_threshold": 1},
-            "optimizer_config": {"default_segment_number": 0, "flush_interval_sec": 5},
-        },
-    }
     results: dict[str, Any] = {
         "/aliases": {"aliases": [{"alias_name": "facts", "collection_name": "shop"}]},
         "/collections/shop/exists": {"exists": True},
-        "/collections/shop": info,
+        "/collections/shop": INFO,
     }
 
     async def answer(request: web.Request) -> web.Response:
