@@ -104,7 +104,6 @@ class EmbeddedPoint:
     """A point with its new vectors. None: the embedder refused the text, or there is none."""
 
     copied: CopiedPoint
-    payload: Payload
     dense: Sequence[float] | None
     window: Sequence[float] | None = None
 
@@ -178,7 +177,7 @@ class EmbedderChange:
                 )
                 copies = {} if pair.other is None else await self._payloads(pair.other, [row.id for row in rows])
             points = [_copied(row.id, row.payload or {}, row.vector) for row in rows]
-            yield len(points), [each for each in points if not _same(copies.get(each.id), each.payload)]
+            yield len(points), [each for each in points if copies.get(each.id) != each.payload]
             if offset is None:
                 return
 
@@ -195,8 +194,8 @@ class EmbedderChange:
                 vectors[DENSE] = encode(each.dense)
             if each.window is not None:
                 vectors[WINDOW] = encode(each.window)
-            size = point_validation.payload_size(each.payload, f"{pair.other}: point {each.copied.id}")
-            point = models.PointStruct.model_construct(id=each.copied.id, vector=vectors, payload=each.payload)
+            size = point_validation.payload_size(each.copied.payload, f"{pair.other}: point {each.copied.id}")
+            point = models.PointStruct.model_construct(id=each.copied.id, vector=vectors, payload=each.copied.payload)
             encoded.append(EncodedPoint(each.copied.tenant_id, size, point))
         await self._records.put(pair.other, encoded)
         await self._synced(pair.other)
@@ -295,11 +294,6 @@ def _copied(point_id: Any, payload: Payload, vectors: Any) -> CopiedPoint:
         searchable=bool(named),
         words=named.get(SPARSE),
     )
-
-
-def _same(copy: Payload | None, payload: Payload) -> bool:
-    """Return whether the copy has this payload. The name of the embedder differs."""
-    return copy is not None and {**copy, "embedder": None} == {**payload, "embedder": None}
 
 
 def _name(embedder: EmbedderIdentity | None) -> str:

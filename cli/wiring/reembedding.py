@@ -1,4 +1,4 @@
-"""The stored memory, embedded again with another embedder (docs/design/embedder-change.md)."""
+"""The stored memory, embedded again with another embedder (docs/design/embedder-migration.md)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from qdrant_client import models
 
-from ...adapters.ports import Embedder, Payload, VectorStore
+from ...adapters.ports import Embedder, VectorStore
 from ...adapters.vectors.conditions import equals
 from ...adapters.vectors.embedder_change import ChangeState, CollectionPair, CopiedPoint, EmbeddedPoint, EmbedderChange
 from ...agents.recorder.message_points import search_text
@@ -80,17 +80,9 @@ class Reembedding:
         wanted = (text for each in texts for text in (each.dense, each.window) if text is not None)
         vectors = await self._vectors(list(dict.fromkeys(wanted)), points[0].tenant_id)
         return [
-            EmbeddedPoint(
-                point, self._payload(point), vectors.get(each.dense or ""), window=vectors.get(each.window or "")
-            )
+            EmbeddedPoint(point, vectors.get(each.dense or ""), window=vectors.get(each.window or ""))
             for point, each in zip(points, texts, strict=True)
         ]
-
-    def _payload(self, point: CopiedPoint) -> Payload:
-        """Return the payload. A fact names the embedder of its vector."""
-        if "embedder" not in point.payload:
-            return point.payload
-        return {**point.payload, "embedder": self.embedder.identity.name}
 
     async def _texts(self, pair: CollectionPair, point: CopiedPoint) -> _Texts:
         if not point.searchable:

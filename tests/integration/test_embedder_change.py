@@ -81,7 +81,7 @@ async def filled(store: PeriodStore, embedder: Embedder) -> None:
     memory.embedder = embedder  # type: ignore[assignment]
     for tenant in ("acme", "other"):
         for content in ("Works at Stripe", "Lives in Oslo", "Likes green tea"):
-            await memory.fact(content, tenant=tenant, embedder=embedder.identity.name)
+            await memory.fact(content, tenant=tenant)
         await memory.episode("Moved from Oslo to Bergen", tenant=tenant)
         await recorded(store, embedder, tenant, "Where do you work?", "At Stripe, since May.", "Good for you!")
 
