@@ -87,7 +87,7 @@ async def filled(store: PeriodStore, embedder: Embedder) -> None:
 
 
 async def recorded(store: PeriodStore, embedder: Embedder, tenant: str, *texts: str) -> None:
-    """Record one turn for each text, and a tool's answer without a place in the thread."""
+    """Record one turn for each text, with an answer of a tool without a place in the thread, and an empty message."""
 
     def recorder(harness: StageHarness) -> Recorder:
         return Recorder(
@@ -105,6 +105,7 @@ async def recorded(store: PeriodStore, embedder: Embedder, tenant: str, *texts: 
     session = (tenant, "u1", "s1")
     for number, text in enumerate(texts):
         said = [{"role": "user", "content": text}, {"role": "tool", "content": f"tool {number}"}]
+        said.append({"role": "assistant", "content": ""})
         value = turn_value(
             {"tenant_id": tenant, "user_id": "u1", "session_id": "s1", "turn_id": f"t{number}", "messages": said}
         )
@@ -227,7 +228,11 @@ async def test_a_killed_command_leaves_one_whole_memory_and_continues(folder: Ba
     assert {name: set(points) for name, points in after.items()} == {
         name: set(points) for name, points in before.items()
     }
-    assert all("dense" in vectors for points in after.values() for _, vectors in points.values())
+    assert all(
+        set(vectors) == set(before[name][point][1])
+        for name, points in after.items()
+        for point, (_, vectors) in points.items()
+    )
     await store.close()
 
 
