@@ -134,7 +134,7 @@ class EmbedderChange:
 
     async def begin(self, new: EmbedderIdentity) -> ChangeState:
         """Create the missing copies, then their aliases in one step. Raise `ChangeRefused` for the embedder in use,
-        for another embedder than the one of a change that is under way, and after the switch."""
+        while a change to another embedder is under way, and after the switch."""
         state = await self.state()
         used, other = await self.embedders()
         if state.phase == "switched":

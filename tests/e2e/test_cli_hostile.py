@@ -70,6 +70,8 @@ LINES = (
     ("doctor", "--json"),
     ("tables", "accept-loss", "observer"),
     ("rebuild", "facts"),
+    ("migrate-embedder", "--to", "hashing"),
+    ("migrate-embedder", "--drop-old", "--json"),
     ("block", "list", *USER),
     ("task", "list", *USER),
     ("procedure", "list", *USER),
