@@ -13,7 +13,7 @@ OFFLINE: Final = "offline-rules/"
 EARLIER: Final = 3
 """Number of earlier turns of the session that show whether a game or a story is still going on."""
 REASONS: Final = {
-    "QUESTION": "the message is a question or a request",
+    "QUESTION": "the message is a question, a request or a wish",
     "QUOTED": "the message is a greeting, a quotation or a text to work on",
     "MADE_UP": "the message is a part of a game or a story",
     "REPORTED": "the message has another person's words",

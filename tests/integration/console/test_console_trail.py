@@ -101,7 +101,8 @@ def test_a_statement_shows_its_outcome_and_leads_to_its_fact(run: Run, world: Co
 @pytest.mark.parametrize(
     ("user", "model", "said", "why"),
     [
-        ("asks", "offline-rules/1", ["Where do I live?"], "the message is a question or a request"),
+        ("wishes", "offline-rules/1", ["I wish I lived in Paris."], "the message is a question, a request or a wish"),
+        ("asks", "offline-rules/1", ["Where do I live?"], "the message is a question, a request or a wish"),
         ("reports", "offline-rules/1", ['My friend said "I work at Apple".'], "the message has another person's words"),
         ("plans", "offline-rules/1", ["I might move to Rome."], "the message is a plan or a guess"),
         ("plays", "offline-rules/1", ["Let's play a game: you are the dragon, I am a knight.", "I live in a castle."],

@@ -226,6 +226,9 @@ async def test_the_start_page_shows_the_stages_and_the_first_steps(app: FastAPI)
         assert "it is down" in words(page, "#parts")
         quarantine = page.css_first(".hint a").attributes["href"]
         assert quarantine == "/console/facts?tenant_id=acme&state=quarantined"
+        async with called(app_over(stage_lags=read, oldest_unread=oldest)) as client:
+            without_tokens = page_of(await client.get("/console"))
+        assert ("tenant demo" in words(without_tokens)) is not first_steps
 
 
 async def test_the_start_page_shows_only_tenants_of_the_credential() -> None:
