@@ -155,6 +155,7 @@ async def test_a_write_that_was_not_applied_in_time_is_accepted() -> None:
     [
         ("fact_remember", {}, "fact_remember: content: Field required"),
         ("fact_remember", {"content": "x", "tenant": "other"}, "fact_remember: tenant"),
+        ("memory_add", {"content": " \n"}, "memory_add: content: .*no character except white space"),
         ("memory_search", {"query": "(tea"}, "a parenthesis is not closed"),
         ("memory_add", {"content": "x", "scope": "group"}, "names none: use another scope"),
         ("memory_update", {"trace_id": "mt_x"}, "needs content, tags, or both"),
