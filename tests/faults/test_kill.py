@@ -73,7 +73,9 @@ async def test_a_consolidation_killed_while_the_model_thinks_proposes_once(
     consolidation = pipeline.spawn("consolidation")
     await pipeline.produce(*said_by("u1"))
     await pipeline.settled("recorder", "observer", "reflector")
-    await wait_for(lambda: model.in_hand, "the model to think", until=lambda seen: seen == 1)
+    await wait_for(
+        lambda: [ask.task for ask in model.asks], "the model to think", until=lambda seen: "consolidation" in seen
+    )
     consolidation.kill()
     gate.open()
     pipeline.spawn("consolidation")
