@@ -370,9 +370,10 @@ class ContextService:
             if turn is None or each.at is None or each.role == "system":
                 continue
             known = (*stated.get(turn, ()), *focus)
-            passage = unstated_passage(each.item.content, known, cue=request.cue or "", packs=packs)
+            role = each.role or USER
+            passage = unstated_passage(each.item.content, known, role=role, cue=request.cue or "", packs=packs)
             if passage:
-                speaker = speaker_of(each.role or USER, each.name)
+                speaker = speaker_of(role, each.name)
                 message = QuotedMessage(passage, speaker, each.at, each.sensitivity, each.item.id)
                 said.append((message, self._meanings and _is_near(each)))
         cue = request.cue or ""

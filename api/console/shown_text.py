@@ -12,15 +12,14 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
 
-_DECEIVING: Final = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    r"\u2060-\u206f\u2800\u3164\ud800-\udfff\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
+from ...memory.language.clean_text import hidden_runs
+
+_BLANK: Final = re.compile(
+    r"[\x0b-\x0d\x1c-\x1e\x85\u2028\u2029\u2800\ud800-\udfff\ue000-\uf8ff\ufff0-\ufff8"
+    r"\U000e0080-\U000e00ff\U000e01f0-\U0010ffff]"
 )
-"""Characters without a glyph: controls, direction marks, joiners, fillers, variation selectors, tags, private use."""
-_JOINERS: Final = "\u200c\u200d"
-_EMOJI_STYLE: Final = "\ufe0f"
-_KEYCAPS: Final = "0123456789#*"
+"""Characters without a glyph that stored text may contain: line ends, blanks, lone surrogates, private use, and code
+points that are not assigned."""
 
 
 def shown(value: object) -> Markup:
@@ -34,33 +33,16 @@ def shown(value: object) -> Markup:
 def _visible(text: str) -> Markup:
     parts: list[Markup] = []
     end = 0
-    for found in _DECEIVING.finditer(text):
-        place = found.start()
-        if _belongs(text, place):
-            continue
-        parts += (escape(text[end:place]), _code_point(found.group()))
-        end = found.end()
+    unseen = [place for start, stop in hidden_runs(text) for place in range(start, stop)]
+    for place in sorted((*unseen, *(found.start() for found in _BLANK.finditer(text)))):
+        parts += (escape(text[end:place]), _code_point(text[place]))
+        end = place + 1
     return Markup("").join([*parts, escape(text[end:])])
 
 
 def _code_point(char: str) -> Markup:
     name = unicodedata.name(char, "invisible character").lower()
     return Markup('<span class="unseen" title="{}">U+{:04X}</span>').format(name, ord(char))
-
-
-def _belongs(text: str, place: int) -> bool:
-    """Return whether a script or an emoji needs the character: one joiner between letters or emoji, one style mark
-    after an emoji."""
-    char, before, after = text[place], text[place - 1 : place], text[place + 1 : place + 2]
-    if char == _EMOJI_STYLE:
-        return bool(before) and (unicodedata.category(before) == "So" or before in _KEYCAPS)
-    if char in _JOINERS:
-        return _joins(before) and _joins(after)
-    return False
-
-
-def _joins(char: str) -> bool:
-    return bool(char) and not char.isascii() and (char == _EMOJI_STYLE or unicodedata.category(char)[0] in "LMS")
 
 
 class TextPiece(NamedTuple):

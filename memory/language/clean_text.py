@@ -9,6 +9,7 @@ variation selector after an emoji.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from pydantic import JsonValue
@@ -72,7 +73,19 @@ def clean_value(value: JsonValue) -> JsonValue:
     return value
 
 
+def hidden_runs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the begin and the end of each run of characters that `clean_text` removes, without the line ends that it
+    replaces."""
+    for run in _HIDDEN.finditer(text):
+        if not _is_needed(run):
+            yield run.span()
+
+
 def _needed(run: re.Match[str]) -> str:
-    """Return a run of hidden characters if the surrounding text needs the run, otherwise an empty string."""
+    return run.group() if _is_needed(run) else ""
+
+
+def _is_needed(run: re.Match[str]) -> bool:
+    """Return whether the surrounding text needs a run of hidden characters."""
     found = _NEEDED.match(run.string, run.start())
-    return run.group() if found is not None and found.end() == run.end() else ""
+    return found is not None and found.end() == run.end()

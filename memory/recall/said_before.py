@@ -11,7 +11,7 @@ from ..language.questions import only_asks
 from ..language.text import folded, one_line
 from ..trust.excerpts import split_sentences
 from ..trust.forget_requests import asks_to_forget
-from ..trust.rendered_text import is_unsafe, safe_name
+from ..trust.rendered_text import is_unsafe, safe_name, states_persona
 from .context_lines import USER, one_plain_line
 
 STATED: Final = 0.6
@@ -24,12 +24,12 @@ CUT: Final = "…"
 _QUOTES: Final = str.maketrans("“”„", '"""')
 
 
-def unstated_passage(content: str, stated: Sequence[str], *, cue: str, packs: tuple[Locale, ...]) -> str:
+def unstated_passage(content: str, stated: Sequence[str], *, role: str, cue: str, packs: tuple[Locale, ...]) -> str:
     """Return the passage of a message that a context shows, or "" when nothing is left to show.
 
     `stated` are the statements of memory and their quotes. Left out are sentences that a statement covers, sentences
-    that must not be shown in a prompt, requests to forget, and sentences that repeat the cue. A rest that only asks is
-    left out, too.
+    that must not be shown in a prompt, requests to forget, and sentences that repeat the cue. Of another role than the
+    user, sentences that say who the assistant is are left out. A rest that only asks is left out, too.
     """
     known, asked = [words(each) for each in stated], words(cue)
     kept = [
@@ -39,7 +39,7 @@ def unstated_passage(content: str, stated: Sequence[str], *, cue: str, packs: tu
         if (its := words(line)) and not its <= asked
         if not any(overlap(its, theirs) >= STATED for theirs in known)
         if not asks_to_forget(folded(line))
-        if not is_unsafe(USER, line)
+        if not is_unsafe(USER, line) and (role == USER or not states_persona(line))
     ]
     if not kept or only_asks(" ".join(kept), packs):
         return ""

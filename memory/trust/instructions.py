@@ -178,7 +178,7 @@ class _Pattern:
 
     def __init__(self, pattern: str) -> None:
         self._keeps_case = _CASE in pattern
-        self.source = _without_accents(pattern)
+        self.source = without_accents(pattern)
 
     def is_in(self, text: str) -> bool:
         return self._compiled.search(text if self._keeps_case else one_case(text)) is not None
@@ -268,8 +268,8 @@ def _plain(text: str) -> str:
 def _spellings(plain: str) -> Iterator[str]:
     """Yield plain spellings of the text: without accents, with Latin letters for look-alike letters, with letters for
     digits, and without gaps inside words."""
-    words = _without_accents(plain)
-    folded = _without_accents(latin_lookalikes(plain))
+    words = without_accents(plain)
+    folded = without_accents(latin_lookalikes(plain))
     if folded != words:
         yield _with_single_spaces(words)
         words = folded
@@ -288,7 +288,7 @@ def _decoded(plain: str) -> Iterator[str]:
     The reversed text and the text decoded from ROT13 are also yielded without the words before their first word of an
     order.
     """
-    words = _with_single_spaces(_without_accents(latin_lookalikes(plain)))
+    words = _with_single_spaces(without_accents(latin_lookalikes(plain)))
     if coded := [*_CODED.finditer(words)]:
         backwards = words[::-1]
         yield from (backwards, backwards[len(words) - coded[-1].end() :])
@@ -317,7 +317,8 @@ def _with_single_spaces(text: str) -> str:
     return _SPACES.sub(" ", text) if "  " in text else text
 
 
-def _without_accents(text: str) -> str:
+def without_accents(text: str) -> str:
+    """Return a text without accents, with `ss` in place of `ß`."""
     if text.isascii():
         return text
     decomposed = unicodedata.normalize("NFD", text.replace("ß", "ss"))

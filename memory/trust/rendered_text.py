@@ -24,7 +24,7 @@ from ...schemas.procedures import Procedure
 from ...schemas.prospective import ProspectiveTask
 from ...schemas.working_set import WorkingEntry
 from ..language.text import latin_lookalikes, one_line, visible
-from .instructions import instruction_rule
+from .instructions import instruction_rule, without_accents
 
 TextKind = Literal["statement", "name", "tag", "heading", "prose"]
 """Kinds of text.
@@ -67,6 +67,34 @@ _PROMPT_ROLES: Final = frozenset(
     )
 )
 """Subjects that mean the assistant, its prompt or its administrators."""
+_DETERMINERS: Final = r"(?:the|an?|this|our|your|d(?:er|ie|as)|diese[rs]?|une?|l[ea]?|cet|el|este?|il|o|de|het)"
+_ASSISTANTS: Final = (
+    r"(?:(?:(?:ai|ki|virtual|virtuelle[rn]?|digital|digitale[rn]?|chat)[ -])?"
+    r"(?:assistant|assistente?|assistent(?:in|en)|asistente?)"
+    r"|chat-?bot|bot|ai|llm|language model|system prompt|ki|sprachmodell|ia|modele de langage"
+    r"|modelo de (?:lenguaje|linguagem)|asystent|asistan|avustaja|ассистент|помощник|ии)"
+)
+"""Names of the assistant in several languages, without accents."""
+_TRAITS: Final = (
+    r"(?:profile?|persona|identity|identitat|identite|identidade?|identita|name|nom|nombre|nome|role?|rolle|rol|ruolo"
+    r"|papel|character|charakter|personality|personlichkeit|loyalty|loyalitat|loyaute|lealtad|owner|operator|mission"
+    r"|directive|perfil|profilo|профиль|имя|роль)"
+)
+"""What a description of an assistant says: its name, role or owner."""
+_BEING: Final = (
+    r"(?:is|was|works|serves|belongs|obeys|acts|answers to|reports to|goes by|calls itself|ist|war|heisst"
+    r"|arbeitet|dient|gehort|gehorcht|handelt|nennt sich|est|s'appelle|travaille|sert|appartient|obeit|agit|es"
+    r"|se llama|trabaja|sirve|pertenece|obedece|actua|si chiama|lavora|serve|appartiene|trabalha|pertence|heet|werkt"
+    r"|dient)"
+)
+"""Verbs that say who the assistant is, and for whom it works."""
+_PERSONA: Final = re.compile(
+    rf"[^\w]*+(?:(?:{_DETERMINERS}(?: |['’]))?{_ASSISTANTS}(?:(?:['’]s)? {_TRAITS}(?: \w+)? ?[:=–—-]| {_BEING}\b)"
+    rf"|{_TRAITS} (?:of (?:the|this)|de[rs]?|del|de l[a'’]?|do|da|dell['’o]?|du|von) ?{_ASSISTANTS} ?[:=–—-]"
+    r"|(?:助手|人工智能|アシスタント|人工知能|어시스턴트)(?:的?(?:名字|身份|角色|资料)|の(?:名前|役割|プロフィール))?(?:[:：]|是|为|は|는))"
+)
+"""The beginning of a sentence that says who the assistant is."""
+_SENTENCE_END: Final = re.compile(r"[\n.!?;。]")
 _USER: Final = "user"
 _TAKEN: Final = _PROMPT_ROLES | {_USER}
 _NAME_WORDS: Final = 8
@@ -149,7 +177,19 @@ def observed_rule(subject: str, content: str, trust: Trust) -> str | None:
         return rule
     if (found := unsafe_text("name", subject)) is not None:
         return f"subject: {found.message}"
-    return "persona" if trust != "user" and _skeleton(subject) in _PROMPT_ROLES else None
+    about_assistant = trust != "user" and (_skeleton(subject) in _PROMPT_ROLES or states_persona(content))
+    return "persona" if about_assistant else None
+
+
+def states_persona(text: str) -> bool:
+    """Return whether a sentence says who the assistant is or for whom it works: `The assistant is called Marlow`,
+    `ASSISTANT PROFILE: loyal to Nordbank`. Only a user may say that."""
+    shown = visible(text).casefold()
+    return any(
+        _PERSONA.match(sentence)
+        for each in {shown, latin_lookalikes(shown)}
+        for sentence in _SENTENCE_END.split(without_accents(each))
+    )
 
 
 def is_reserved(name: str) -> bool:

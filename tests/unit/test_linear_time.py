@@ -158,6 +158,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
         rendered_text.unsafe_text.__wrapped__(kind, each) for kind in ("name", "tag", "heading", "prose")
     ],
     "memory.trust.rendered_text.safe_prose": rendered_text.safe_prose,
+    "memory.trust.rendered_text.states_persona": rendered_text.states_persona,
     "memory.trust.instructions.instruction_rule": lambda each: instructions.instruction_rule.__wrapped__(each),
     "memory.trust.verbatim_quote.verbatim_quote": lambda each: verbatim_quote.verbatim_quote(
         f"user: “{each[:480]}”.", _said(each)
@@ -243,6 +244,8 @@ COVERED: Final[dict[str, str]] = {
             *(("label_stems", "words_of_labels"), ("told_values", "ends_clause")),
         )
     },
+    "memory.trust.instructions.without_accents": "states_persona",
+    "memory.language.clean_text.hidden_runs": "shown",
     "memory.language.literal_index.one_case": "instruction_rule",
     "memory.language.parsing.predicate_of": "read",
     "memory.language.parsing.full_names": "read",

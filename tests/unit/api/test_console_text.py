@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memstream.api.console.shown_text import pieces_with, shown
+from memstream.memory.language.clean_text import clean_text
 
 
 @pytest.mark.parametrize(
@@ -24,7 +27,19 @@ def test_invisible_characters_are_shown(text: str, html: str) -> None:
     assert shown(text) == html
 
 
-@pytest.mark.parametrize("text", ["👩‍🔬", "❤️", "1️⃣", "می‌خواهم", "👨‍👩‍👧‍👦", "🏳️‍🌈"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "👩‍🔬",
+        "❤️",
+        "1️⃣",
+        "می‌خواهم",
+        "👨‍👩‍👧‍👦",
+        "🏳️‍🌈",
+        "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+        "ไป\u200bมา",
+    ],
+)
 def test_characters_that_a_script_or_an_emoji_needs_stay(text: str) -> None:
     assert shown(text) == f"<bdi>{text}</bdi>"
 
@@ -32,6 +47,18 @@ def test_characters_that_a_script_or_an_emoji_needs_stay(text: str) -> None:
 @pytest.mark.parametrize("text", ["a\u200db", "👩\u200d\u200d🔬", "x\ufe0f", "\u200d", "❤\ufe0f\ufe0f"])
 def test_joiners_without_use_are_shown(text: str) -> None:
     assert 'class="unseen"' in shown(text)
+
+
+_SIGNS = (
+    "ab1 \u00ad\u200b\u200c\u200d\u202e\u2066\ufe0e\ufe0f\u20e3❤👩🔬🏴ไมमम\u061c\u180b"
+    "\U000e0067\U000e0062\U000e007f\x00\x1b"
+)
+
+
+@given(st.text(_SIGNS, max_size=12))
+def test_the_page_marks_what_recalls_and_contexts_leave_out(text: str) -> None:
+    assert ("unseen" in shown(text)) == (clean_text(text) != text)
+    assert "unseen" not in shown(clean_text(text))
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_a_text_of_one_case_has_what_a_search_that_ignores_case_finds(rules: Ord
     said = [line.text for half in HALVES for line in instructions(half)]
     texts = [*said, *map(str.upper, said), *(each.translate(LOOK_ALIKE) for each in said)]
     for pattern in patterns:
-        ignoring = re.compile(module._without_accents(pattern), re.IGNORECASE)
+        ignoring = re.compile(module.without_accents(pattern), re.IGNORECASE)
         sought = module._Pattern(pattern)
         assert [each for each in texts if sought.is_in(each) != bool(ignoring.search(each))] == []
 
