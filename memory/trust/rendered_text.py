@@ -80,7 +80,7 @@ _TRAITS: Final = (
     r"|papel|character|charakter|personality|personlichkeit|loyalty|loyalitat|loyaute|lealtad|owner|operator|mission"
     r"|directive|perfil|profilo|профиль|имя|роль)"
 )
-"""What a description of an assistant says: its name, role or owner."""
+"""Traits in the description of an assistant: its name, role or owner."""
 _BEING: Final = (
     r"(?:is|was|works|serves|belongs|obeys|acts|answers to|reports to|goes by|calls itself|ist|war|heisst"
     r"|arbeitet|dient|gehort|gehorcht|handelt|nennt sich|est|s'appelle|travaille|sert|appartient|obeit|agit|es"
