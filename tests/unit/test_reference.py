@@ -104,10 +104,10 @@ def test_the_file_of_the_example_shows_the_defaults(tmp_path: Path, monkeypatch:
 
 
 def test_every_command_has_a_row_and_a_text() -> None:
-    rows = re.findall(r"^\| (?:`|<code>)memstream (\w+)", PAGES["cli.md"], re.MULTILINE)
+    rows = re.findall(r"^\| (?:`|<code>)memstream ([\w-]+)", PAGES["cli.md"], re.MULTILINE)
     assert list(dict.fromkeys(rows)) == list(COMMANDS)
     headings = " ".join(re.findall(r"^### (.+)$", PAGES["cli.md"], re.MULTILINE))
-    assert set(re.findall(r"\w+", headings)) >= set(COMMANDS)
+    assert set(re.findall(r"[\w-]+", headings)) >= set(COMMANDS)
 
 
 def test_every_topic_has_a_row() -> None:
