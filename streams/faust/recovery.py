@@ -135,9 +135,19 @@ class StageRecovery(Recovery):
             await self._start_standbys(limit)
         await self._wait(self.on_recovery_completed(generation_id))
 
+    def _is_current(self, generation_id: int) -> bool:
+        return self.app.consumer_generation_id == generation_id
+
+    def _check_current(self, generation_id: int) -> None:
+        """Raise `RebalanceAgain` when a newer assignment exists. It opens and closes the local tables in threads, and a
+        database that is opened twice is an error."""
+        if not self._is_current(generation_id):
+            raise RebalanceAgain
+
     async def _find_states(self, generation_id: int) -> None:
         """Determine each partition's state. Raises `ChangelogLost` when reading cannot continue from a local table."""
         starts = await self.app.consumer.earliest_offsets(*self.active_tps)
+        self._check_current(generation_id)
         self._states, self._checked_at = {}, time.time()
         self._known &= self.active_tps  # a partition that another worker owned meanwhile is checked again
         for tp in self.active_tps:
@@ -147,12 +157,14 @@ class StageRecovery(Recovery):
             if local is not None and local.partitions not in (None, self._partitions):
                 log.warning("table_of_another_count", table=table.name, partition=tp.partition, count=local.partitions)
                 await table.forget(tp.partition)  # the changelog is read from the start: rows have moved or will move
+                self._check_current(generation_id)
                 have = None
             state = ChangelogState(tp, starts[tp] or 0, self.active_highwaters[tp] + 1, -1 if have is None else have)
             is_outdated = outdated(state, complete_at=table.complete_at(tp.partition), now=self._checked_at)
             if is_outdated and unreadable(state) is None:
                 log.warning("table_outdated", table=table.name, partition=tp.partition, remedy="none: it is read again")
                 await table.forget(tp.partition)
+                self._check_current(generation_id)
                 state = replace(state, have=-1)
             self._states[tp], self.active_offsets[tp] = state, state.have
         self._raise_if_lost({tp: unreadable(state) for tp, state in self._states.items()}, generation_id)
@@ -168,15 +180,17 @@ class StageRecovery(Recovery):
         def loaded(offset: int) -> None:
             self.active_offsets[tp] = offset
 
-        with table.store_errors():
-            async with self._loading, BulkWrites(table.data, tp.partition) as target:
-                count = await load(
-                    wanted,
-                    changelog=changelog,
-                    target=target,
-                    current=lambda: self.app.consumer_generation_id == generation_id,
-                    loaded=loaded,
-                )
+        async with self._loading:
+            self._check_current(generation_id)
+            with table.store_errors():
+                async with BulkWrites(table.data, tp.partition) as target:
+                    count = await load(
+                        wanted,
+                        changelog=changelog,
+                        target=target,
+                        current=lambda: self._is_current(generation_id),
+                        loaded=loaded,
+                    )
         log.info(
             "table_restored",
             table=table.name,
@@ -193,6 +207,8 @@ class StageRecovery(Recovery):
         when rows are missing, and `CountChanged` when rows are placed by another partition count.
         """
         await self.app.check_count()
+        if not self._is_current(generation_id):
+            return  # the next assignment opens and closes the local tables
         found: dict[TP, str | None] = {}
         markers: dict[TP, Marker | None] = {}
         for tp, state in self._states.items():
@@ -203,9 +219,11 @@ class StageRecovery(Recovery):
             found[tp] = not_whole(state, marker, committed, was_whole=was_whole)
             if marker is not None and was_whole and tp not in self._known and not await self._has_marker(marker, state):
                 found[tp] = another_topic(state)
+            if not self._is_current(generation_id):
+                return
         self._raise_if_lost(found, generation_id)
         await self._check_counts(markers, generation_id)
-        if self.app.consumer_generation_id != generation_id:
+        if not self._is_current(generation_id):
             return  # the result belongs to an older assignment
         for tp, state in self._states.items():
             table, marker, count = self.tp_to_table[tp], markers[tp], self._partitions
@@ -240,7 +258,7 @@ class StageRecovery(Recovery):
             other = beside[tp.topic]
             if other is not None and other.partitions != self._partitions:
                 found[tp] = other.partitions
-        if found and self.app.consumer_generation_id == generation_id:
+        if found and self._is_current(generation_id):
             raise of_another_count(self.tp_to_table[next(iter(found))].name, found, self._partitions)
 
     async def _has_marker(self, marker: Marker, state: ChangelogState) -> bool:
@@ -267,7 +285,7 @@ class StageRecovery(Recovery):
 
     def _raise_if_lost(self, found: Mapping[TP, str | None], generation_id: int) -> None:
         missing = {tp: problem for tp, problem in found.items() if problem is not None}
-        if missing and self.app.consumer_generation_id == generation_id:
+        if missing and self._is_current(generation_id):
             table = self.tp_to_table[next(iter(missing))]
             stage = self.app.conf.id.removeprefix("memory-")
             raise lost(table.name, stage, missing, folder=self.app.conf.tabledir)
@@ -315,16 +333,16 @@ class StageRecovery(Recovery):
         The recovery after that rebalance then resumes the flow and the sources.
         """
         app, consumer = self.app, self.app.consumer
-        if app.consumer_generation_id != generation_id:
+        if not self._is_current(generation_id):
             return False
         assignment = consumer.assignment()
         if assignment:  # the source partitions are still paused
             await self._wait(consumer.perform_seek(), timeout=app.conf.broker_request_timeout)
-        if app.consumer_generation_id != generation_id:
+        if not self._is_current(generation_id):
             return False
         app.assignment_begins()
         await self._wait(self._check_whole(generation_id))
-        if app.consumer_generation_id != generation_id:
+        if not self._is_current(generation_id):
             return False
         self.completed.set()
         if not app.flow_control.is_active():  # if it is active, resume() would clear queues with events

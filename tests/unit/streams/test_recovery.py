@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from faust.tables.recovery import Recovery, ServiceStopped
+from faust.tables.recovery import RebalanceAgain, Recovery, ServiceStopped
 from faust.types import TP
 
 from memstream.schemas.errors import Transient
@@ -354,6 +354,47 @@ async def test_a_recovery_touches_no_table_before_the_load_that_was_cut_off_has_
         assert not looked_at
     await task
     assert all_rows(rows, 0) == rows_of(2)
+
+
+@pytest.mark.parametrize("at", ["starts", "forgotten", "states", "count", "marker"])
+async def test_a_recovery_of_an_older_assignment_opens_no_database(
+    app: StageApp, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next assignment opens and closes the databases in threads meanwhile."""
+    recovery, rows, consumer = await assigned(app, numbered(3), end=4)
+    if at in ("forgotten", "marker"):  # a warm table: of another count, or as it was left
+        both = [CHANGELOG, CHANGELOG._replace(partition=1)][: 2 if at == "marker" else 1]
+        for tp in both:
+            recovery.add_active(rows._table, tp)
+        await recovery._recover(app.consumer_generation_id)
+        recovery._known.clear()
+        for tp in both:
+            recovery.add_active(rows._table, tp)
+        if at == "forgotten":
+            moved = MARKER.model_copy(update={"partitions": PARTITIONS + 1}).to_bytes()
+            rows._table.data._db_for_partition(0).put(MARKER_KEY.encode(), moved)
+    owner, name = {
+        "starts": (consumer, "earliest_offsets"),
+        "forgotten": (rows._table, "forget"),
+        "states": (recovery, "_find_states"),
+        "count": (app, "check_count"),
+        "marker": (recovery, "_has_marker"),
+    }[at]
+    step, opened = getattr(owner, name), list[int]()
+
+    async def assigned_anew(*args: Any) -> Any:
+        found = await step(*args)
+        app.consumer_generation_id += 1
+        rows._table.data._dbs.clear()
+        monkeypatch.setattr(rows._table.data, "_open_for_partition", opened.append)
+        return found
+
+    monkeypatch.setattr(owner, name, assigned_anew)
+    with suppress(RebalanceAgain):
+        await recovery._recover(app.consumer_generation_id)
+    assert opened == []
+    assert app.consumer_generation_id == 1
+    assert app.crash_reason is None
 
 
 # --------------------------------------------------------------------------- whole, or refused
