@@ -18,7 +18,7 @@ REASONS: Final = {
     "MADE_UP": "the message is a part of a game or a story",
     "REPORTED": "the message has another person's words",
     "UNCERTAIN": "the message is a plan or a guess",
-    "UNKNOWN": "the rules of the offline model do not understand the message, and a language model may",
+    "UNKNOWN": "the rules of the offline model do not understand the message; a language model might have",
 }
 """Reasons by the name of a `Silence` of the offline model."""
 

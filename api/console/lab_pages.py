@@ -31,7 +31,7 @@ RECALL_REASONS: Final[Mapping[OmissionReason, str]] = {
     "min_score": "its score is below min_score",
     "no_word": "it shares no word with the cue",
     "not_believed": "memory no longer believes its fact",
-    "duplicate": "an item of a higher tier has most of its words",
+    "duplicate": "most of its words are in an item of the answer",
     "tier_share": "its tier already has its share of the answer",
     "limit": "the answer is full",
 }
