@@ -40,82 +40,53 @@ COLUMNS = {
 
 
 # ------------------------------------------------------------------------------------------------ pins
-def _pin_options(command: options.F) -> options.F:
-    for option in (
-        options.as_json,
-        options.reason,
-        click.option("--session", type=options.GIVEN_ID, help="The session of the entry."),
-        click.option("--user", type=options.GIVEN_ID, help="The user of the session."),
-        options.tenant,
-        click.argument("record_id"),
-    ):
-        command = option(command)
+def _pin_command(verb: Literal["pin", "unpin"], text: str) -> click.Command:
+    @click.command(verb, help=text)
+    @click.argument("record_id")
+    @options.tenant
+    @click.option("--user", type=options.GIVEN_ID, help="The user of the session.")
+    @click.option("--session", type=options.GIVEN_ID, help="The session of the entry.")
+    @options.reason
+    @options.as_json
+    @pass_context
+    def command(
+        context: CommandContext,
+        record_id: str,
+        tenant: str,
+        user: str | None,
+        session: str | None,
+        reason: str,
+        as_json: bool,
+    ) -> None:
+        if session is not None:
+            if reason:
+                raise usage("--reason applies to facts only: an entry has no history")
+            target = EditTarget(tenant, session=_session(_user_of(user), session))
+            entry = options.checked(lambda: working.WorkingEntryRef(entry_id=record_id))
+            tell(_sent(context, f"working.{verb}", entry, target), as_json=as_json)
+            return
+        if user is not None:
+            raise usage("--user needs --session; the id of a fact names its owner")
+
+        async def work() -> EditAnswer:
+            async with edit_session(context.settings, context.policy, purpose=verb) as editing:
+                found = await editing.record(tenant, record_id)
+                if isinstance(found, Episode):
+                    raise usage(f"{record_id} is an episode: only facts and entries are pinned")
+                args = facts.FactPin(fact_id=found.fact_id, reason=reason)
+                return await editing.send(f"facts.{verb}", args, EditTarget(tenant, owner=found.owner))
+
+        tell(run(work()), as_json=as_json)
+
     return command
 
 
-@click.command()
-@_pin_options
-@pass_context
-def pin(
-    context: CommandContext,
-    record_id: str,
-    tenant: str,
-    user: str | None,
-    session: str | None,
-    reason: str,
-    as_json: bool,
-) -> None:
-    """Pin a fact, so that each context of its owner has it. With --session: pin an entry of the session's working set,
-    so that it is not evicted. `memstream show facts --json` and `memstream show working --json` have ids."""
-    _set_pin(context, "pin", record_id, tenant, user, session, reason, as_json=as_json)
-
-
-@click.command()
-@_pin_options
-@pass_context
-def unpin(
-    context: CommandContext,
-    record_id: str,
-    tenant: str,
-    user: str | None,
-    session: str | None,
-    reason: str,
-    as_json: bool,
-) -> None:
-    """Unpin a fact or, with --session, an entry of the session's working set."""
-    _set_pin(context, "unpin", record_id, tenant, user, session, reason, as_json=as_json)
-
-
-def _set_pin(
-    context: CommandContext,
-    verb: Literal["pin", "unpin"],
-    record_id: str,
-    tenant: str,
-    user: str | None,
-    session: str | None,
-    reason: str,
-    *,
-    as_json: bool,
-) -> None:
-    if session is not None:
-        if reason:
-            raise usage("--reason applies to facts only: an entry has no history")
-        target = EditTarget(tenant, session=_session(_user_of(user), session))
-        entry = options.checked(lambda: working.WorkingEntryRef(entry_id=record_id))
-        tell(_sent(context, f"working.{verb}", entry, target), as_json=as_json)
-        return
-    if user is not None:
-        raise usage("--user needs --session; the id of a fact names its owner")
-
-    async def work() -> EditAnswer:
-        async with edit_session(context.settings, context.policy, purpose=verb) as editing:
-            found = await editing.record(tenant, record_id)
-            if isinstance(found, Episode):
-                raise usage(f"{record_id} is an episode: only facts and entries are pinned")
-            args = facts.FactPin(fact_id=found.fact_id, reason=reason)
-            return await editing.send(f"facts.{verb}", args, EditTarget(tenant, owner=found.owner))
-
-    tell(run(work()), as_json=as_json)
+pin = _pin_command(
+    "pin",
+    "Pin a fact, so that each context of its owner has it. With --session: pin an entry of the session's working set, "
+    "so that it is not evicted. `memstream show facts --json` and `memstream show working --json` have ids.",
+)
+unpin = _pin_command("unpin", "Unpin a fact or, with --session, an entry of the session's working set.")
 
 
 # ------------------------------------------------------------------------------------------------ blocks

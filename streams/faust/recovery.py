@@ -136,7 +136,7 @@ class StageRecovery(Recovery):
         await self._wait(self.on_recovery_completed(generation_id))
 
     def _is_current(self, generation_id: int) -> bool:
-        return self.app.consumer_generation_id == generation_id
+        return bool(self.app.consumer_generation_id == generation_id)
 
     def _check_current(self, generation_id: int) -> None:
         """Raise `RebalanceAgain` when a newer assignment exists. It opens and closes the local tables in threads, and a
