@@ -249,7 +249,7 @@ def forget_fact(
     """
     if fact.state == "forgotten" and fact.supersedes not in restored:
         return FactEditOutcome(fact.fact_id)
-    why = f"{_FORGOTTEN[because]}: {reason}" if reason and because else reason or _FORGOTTEN[because]
+    why = reason or _FORGOTTEN[because]
     gone = forget(fact, stamp, reason=why, decision=Decision(stage=STAGE), restored=restored)
     return FactEditOutcome(fact.fact_id, (gone,))
 
